@@ -1,0 +1,123 @@
+"""What a gate is, what it sees, and how the gates are found and asked.
+
+To add a gate, add a file to `guard.gates` with a module-level ``GATE``. Its name joins the closed list of gate names, the metric labels and
+the generated documentation by that alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+from rebalancer.policy.model import Mode, Spec
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.history import History
+from rebalancer.state.tables import WorkloadRef
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate stays. ``retryable``: a later cycle may decide otherwise without anybody changing a spec or a policy."""
+
+    gate: str
+    reason: str
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pod that might leave its node."""
+
+    pod: int
+    """Row in `Pods`."""
+    source: int
+    """Row in `Nodes`."""
+
+
+@dataclass(slots=True)
+class Booked:
+    """What the growing plan has spent already. The only thing in a decision that changes; one instance a plan."""
+
+    total: int = 0
+    by_node: Counter[int] = field(default_factory=Counter)
+    by_namespace: Counter[str] = field(default_factory=Counter)
+    by_workload: Counter[WorkloadRef] = field(default_factory=Counter)
+    by_tenant: Counter[int] = field(default_factory=Counter)
+    by_budget: Counter[int] = field(default_factory=Counter)
+    """Row of the disruption budget -> disruptions that the plan consumes."""
+    pods: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that a gate may look at."""
+
+    state: ClusterState
+    spec: Spec
+    history: History
+    booked: Booked
+    mode: Mode = Mode.EVICT
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A named rule. ``order`` sorts the gates: final reasons and cheap ones first, so that the refusal shown is the most telling one.
+
+    ``static``: the answer does not depend on ``scene.booked``, so it holds for the whole cycle.
+    ``describe`` is one sentence for the documentation: what is refused, and which policy key changes it.
+    """
+
+    name: str
+    order: int
+    describe: str
+    check: Callable[[Candidate, Scene], Refusal | None]
+    static: bool = True
+
+
+@cache
+def all_gates() -> tuple[Gate, ...]:
+    """Every gate, in order. Raises ValueError when two share a name."""
+    from rebalancer.guard import gates as package
+
+    found: list[Gate] = []
+    for module_info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{module_info.name}")
+        found.append(module.GATE)
+    names = [gate.name for gate in found]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two gates share a name: {sorted(names)}")
+    return tuple(sorted(found, key=lambda gate: (gate.order, gate.name)))
+
+
+def first_refusal(candidate: Candidate, scene: Scene, *, static: bool | None = None) -> Refusal | None:
+    """Ask the gates in order and return the first refusal, or None. ``static`` restricts to gates of that kind."""
+    for gate in all_gates():
+        if static is not None and gate.static is not static:
+            continue
+        refusal = gate.check(candidate, scene)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def book(candidate: Candidate, scene: Scene) -> None:
+    """Charge an accepted candidate to the plan."""
+    from rebalancer.guard.disruption import disruption_cost
+
+    state, booked = scene.state, scene.booked
+    booked.total += 1
+    booked.by_node[candidate.source] += 1
+    booked.by_namespace[state.pods.namespaces[candidate.pod]] += 1
+    workload = state.workload_of(candidate.pod)
+    if workload is not None:
+        booked.by_workload[workload] += 1
+    tenant = int(state.pods.tenant[candidate.pod])
+    if tenant >= 0:
+        booked.by_tenant[tenant] += 1
+    for budget in state.pods.budgets[candidate.pod]:
+        booked.by_budget[budget] += disruption_cost(state, candidate.pod, budget)
+    booked.pods.add(candidate.pod)

@@ -1,0 +1,1 @@
+"""One gate a file; each defines ``GATE``."""

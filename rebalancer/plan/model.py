@@ -1,0 +1,131 @@
+"""The plan: ordered moves, what they do to every node, and why every other candidate was refused.
+
+These structs are the file format too (`rebalancer plan --out`): camelCase JSON, unknown numbers are null. Add fields freely, never change a
+meaning. Times are RFC 3339 in UTC, loads are ratios of capacity, usage is in the signal's unit.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+API_VERSION = "rebalancer.dev/v1alpha1"
+
+
+class PodRef(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    namespace: str
+    name: str
+    uid: str
+
+
+class OwnerRef(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    kind: str
+    namespace: str
+    name: str
+
+
+class MoveSignal(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Predicted load of both ends, ratios, and what the pod uses, in the signal's unit."""
+
+    source_before: float | None
+    source_after: float | None
+    destination_before: float | None
+    destination_after: float | None
+    usage: float | None = None
+
+
+class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    pod: PodRef
+    workload: OwnerRef | None
+    tenant: str | None
+    source: str
+    destination: str
+    alternatives: tuple[str, ...] = ()
+    """Other nodes that the scheduler may choose with equal right; each would stay under its marks too."""
+    prediction: str = "stock-scores"
+    """How the destination was predicted: ``stock-scores``, ``soft-taint`` or ``planned``."""
+    signals: dict[str, MoveSignal]
+    gain: float
+    """Heat that the move takes out of the cluster."""
+    reason: str
+    request: dict[str, float] = {}
+    """resource -> what the replacement will ask for."""
+    action: str = "evict"
+    """``evict``, or ``annotate`` where the policy lets the pod's class only be marked."""
+
+
+class RefusedCandidate(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    pod: PodRef
+    source: str
+    gate: str
+    reason: str
+    retryable: bool
+
+
+class NodeSignal(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    packing: float | None
+    load: float | None
+    load_after: float | None
+    low: float | None = None
+    target: float | None = None
+    high: float | None = None
+    sample_age_seconds: float | None = None
+
+
+class NodeReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    name: str
+    pool: str | None
+    node_class: str = msgspec.field(name="class")
+    quadrant: str | None
+    signals: dict[str, NodeSignal]
+    reason: str = ""
+    steered: bool = False
+    """The plan wants a soft taint on it."""
+
+
+class Summary(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """``maxLoad`` and ``stddev`` are over the judged signals of all pools: the worst load, and the largest spread of a pool and signal."""
+
+    hot_nodes: int
+    max_load: float | None
+    stddev: float | None
+    hot_nodes_after: int
+    max_load_after: float | None
+    stddev_after: float | None
+    moves: int
+    refused: int
+    unknown_nodes: int = 0
+
+
+class ShareReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    known: int
+    of: int
+
+
+class CoverageReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """``nodes`` and ``pods``: the worst signal's; ``bySignal`` has each."""
+
+    nodes: ShareReport
+    pods: ShareReport
+    oldest_sample_seconds: float | None
+    dropped: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    api_version: str = API_VERSION
+    kind: str = "Plan"
+    cluster: str
+    created_at: str
+    mode: str
+    mode_source: str = ""
+    policy: str
+    method: str
+    outcome: str = ""
+    """One sentence: what is proposed, or why nothing is."""
+    summary: Summary
+    coverage: CoverageReport
+    moves: tuple[Move, ...]
+    refused: tuple[RefusedCandidate, ...]
+    nodes: tuple[NodeReport, ...]
+    soft_taints: tuple[str, ...] = ()
+    """Nodes that are to repel new pods while this plan is carried out."""
