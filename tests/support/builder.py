@@ -5,8 +5,8 @@
         pods=[pod("web-1", on="hot", workload="web", cpu=1, uses={"cpu": 2.0})],
     )
 
-Every pod gets a workload of three ready replicas unless ``workload=None`` (bare) or an explicit `workload(...)` says otherwise. A node without
-``load`` or ``usage`` uses what its pods use. A pod without ``uses`` is unmeasured.
+Every pod gets a workload of three ready replicas unless ``workload=None`` (bare) or an explicit `workload(...)` says otherwise. A node
+without ``load`` or ``usage`` uses what its pods use. A pod without ``uses`` is unmeasured.
 """
 
 from __future__ import annotations
