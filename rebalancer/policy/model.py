@@ -164,6 +164,8 @@ class Victims(Strict):
     namespaces: Names = Names()
     require_opt_in: bool = False
     """Move only pods (or workloads) that are annotated ``rebalancer.dev/evict: "true"``."""
+    schedulers: tuple[str, ...] = Field(default=("default-scheduler",), min_length=1)
+    """Schedulers whose choice of a node can be predicted by the stock scores; pods of any other are never moved."""
     bare_pods: Literal["refuse"] = "refuse"
     """A pod without a controller would be gone for good; there is nothing to choose, the key is here to say so."""
 
