@@ -21,7 +21,7 @@ class NodeClass(IntEnum):
 
 
 class Quadrant(Enum):
-    """A node by packing and load, each against the middle of its pool."""
+    """A node by packing and load of its leading signal, each against the signal's target."""
 
     LOW_PACKING_HIGH_LOAD = "low-packing/high-load"
     HIGH_PACKING_LOW_LOAD = "high-packing/low-load"

@@ -1,0 +1,198 @@
+"""Balance: relieve the hot nodes, hottest first, with the fewest pods, each to a place where its replacement would really land.
+
+For a hot node the excess over ``target`` is covered by the smallest set of its pods (`plan.victims`). Each candidate passes the gates, then
+the prediction of its landing; what is accepted is booked at once on the plan's budgets, on the scheduler's room and on the load of both
+ends, so that the next decision sees it. Draining stops at ``target``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rebalancer.detect.findings import NodeClass
+from rebalancer.guard.gate import Candidate, Refusal, book, first_refusal
+from rebalancer.plan.destination import Landing
+from rebalancer.plan.method import Bench, Proposal, ProposedMove
+from rebalancer.plan.reasons import PlanGate
+from rebalancer.plan.victims import excess, order
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
+from rebalancer.state.ledger import on_a_node
+from rebalancer.units import format_percent
+
+
+@dataclass(slots=True)
+class _Source:
+    """A hot node while it is being drained."""
+
+    node: int
+    hot: BoolArray
+    """(signals,) confirmed over high."""
+    start: FloatArray
+    """(signals,) excess over target when the draining began."""
+    open: list[int] = field(default_factory=list)
+    """Pods that may still be tried."""
+    taken: int = 0
+
+
+class Balance:
+    name = "balance"
+
+    def propose(self, bench: Bench) -> Proposal:
+        sources = self._sources(bench)
+        if not sources:
+            return Proposal(self.name, (), (), _nothing_hot(bench))
+        moves: list[ProposedMove] = []
+        refused: list[tuple[int, Refusal]] = []
+        for source in sources:
+            self._gather(bench, source, refused)
+            self._drain(bench, source, moves, refused)
+        return Proposal(self.name, tuple(moves), tuple(refused), _outcome(bench, sources, moves, refused))
+
+    def _sources(self, bench: Bench) -> list[_Source]:
+        f = bench.findings
+        hot = np.flatnonzero(f.node_class == NodeClass.HOT)
+        badness = bench.loads.badness(hot, bench.loads.load(hot))
+        names = bench.scene.state.nodes.names
+        ranked = sorted(zip(hot.tolist(), badness.tolist(), strict=True), key=lambda pair: (-pair[1], names[pair[0]]))
+        return [_Source(node, f.confirmed[node], excess(f.load[node], f.target[node], f.confirmed[node])) for node, _ in ranked]
+
+    def _gather(self, bench: Bench, source: _Source, refused: list[tuple[int, Refusal]]) -> None:
+        """Split the pods of the node into those that may be tried and those that a lasting rule refuses."""
+        state = bench.scene.state
+        here = np.flatnonzero(on_a_node(state) & (state.pods.node == source.node))
+        for pod in sorted(here.tolist(), key=state.pod_name):
+            refusal = first_refusal(Candidate(pod, source.node), bench.scene, static=True)
+            if refusal is not None:
+                refused.append((pod, refusal))
+            else:
+                source.open.append(pod)
+
+    def _drain(self, bench: Bench, source: _Source, moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> None:
+        f, state = bench.findings, bench.scene.state
+        column = int(np.argmax(np.where(source.hot, f.load[source.node] / f.high[source.node], -np.inf)))
+        destinations_left = bool(bench.destinations.open_nodes(int(f.pool[source.node])).any())
+        while source.open:
+            need = self._need(bench, source)
+            if not (need > 0).any():
+                refused.extend((pod, self._not_needed(bench, source, column)) for pod in source.open)
+                return
+            if not destinations_left:
+                target = format_percent(f.target[source.node, column])
+                reason = f"no node of the pool is at or under target on every signal ({state.signals[column].name} target {target})"
+                refused.extend((pod, Refusal(PlanGate.NO_BETTER_PLACE.value, reason, retryable=True)) for pod in source.open)
+                return
+            if not self._take_one(bench, source, need, moves, refused):
+                return
+
+    def _need(self, bench: Bench, source: _Source) -> FloatArray:
+        load = bench.loads.load(np.array([source.node]))[0]
+        return excess(load, bench.findings.target[source.node], source.hot)
+
+    def _take_one(
+        self,
+        bench: Bench,
+        source: _Source,
+        need: FloatArray,
+        moves: list[ProposedMove],
+        refused: list[tuple[int, Refusal]],
+    ) -> bool:
+        """Book the first pod that passes everything. False when none does; then every pod has its refusal."""
+        state = bench.scene.state
+        pods: IntArray = np.array(source.open, dtype=np.int64)
+        share = state.pods.usage[pods] / state.nodes.capacity[source.node]
+        ranked = order(state, pods, share, need, bench.findings.weight[source.node])
+        kept: list[tuple[int, Refusal]] = []
+        for position in ranked:
+            pod = int(pods[position])
+            result = self._try(bench, source, pod, share[position], need, len(moves))
+            if isinstance(result, ProposedMove):
+                moves.append(result)
+                source.open.remove(pod)
+                source.taken += 1
+                return True
+            kept.append((pod, result))
+        refused.extend(kept)
+        source.open.clear()
+        return False
+
+    def _try(self, bench: Bench, source: _Source, pod: int, share: FloatArray, need: FloatArray, position: int) -> ProposedMove | Refusal:
+        scene, policy = bench.scene, bench.scene.spec.gain
+        refusal = first_refusal(Candidate(pod, source.node), scene, static=False)
+        if refusal is not None:
+            return refusal
+        weight = bench.findings.weight[source.node]
+        cured = float((weight * np.minimum(share, need))[need > 0].sum())
+        wanted = float((weight * source.start).sum())
+        if cured < policy.min_relative / 100 * wanted:
+            reason = (
+                f"it takes {format_percent(cured, digits=2)} of the node, {format_percent(cured / wanted, digits=1)} of the excess "
+                f"over target; gain.minRelative is {policy.min_relative:g} %"
+            )
+            return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
+        landing = bench.destinations.predict(pod, source.node)
+        if not isinstance(landing, Landing):
+            return Refusal(landing.gate.value, landing.reason, retryable=True)
+        if not landing.gain > policy.disruption_cost:
+            name = scene.state.nodes.names[landing.destination]
+            reason = f"moving it to {name} would win {landing.gain:.4f}; gain.disruptionCost is {policy.disruption_cost:g}"
+            return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
+        return self._book(bench, source, pod, landing, need, share)
+
+    def _book(self, bench: Bench, source: _Source, pod: int, landing: Landing, need: FloatArray, share: FloatArray) -> ProposedMove:
+        scene, usage = bench.scene, bench.scene.state.pods.usage[pod]
+        ends = np.array([source.node, landing.destination])
+        before = bench.loads.load(ends)
+        reason = self._reason(bench, source, need, share)
+        bench.loads.book(source=source.node, destination=landing.destination, usage=usage)
+        bench.placements.book(pod, landing.destination)
+        book(Candidate(pod, source.node), scene)
+        after = bench.loads.load(ends)
+        loads = tuple((float(before[0, c]), float(after[0, c]), float(before[1, c]), float(after[1, c])) for c in range(before.shape[1]))
+        return ProposedMove(pod, source.node, landing.destination, landing.alternatives, landing.gain, reason, loads)
+
+    def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray) -> str:
+        f, signals = bench.findings, bench.scene.state.signals
+        hot = np.flatnonzero(source.hot)
+        column = int(hot[np.argmax(f.load[source.node, hot] / f.high[source.node, hot])])
+        start = (
+            f"{signals[column].name} load {format_percent(f.load[source.node, column])} > high "
+            f"{format_percent(f.high[source.node, column])} in {f.over[source.node, column]} of {f.windows} windows"
+        )
+        covers = bool((share[need > 0] >= need[need > 0] - 1e-12).all())
+        target = format_percent(f.target[source.node, column])
+        if covers and source.taken == 0:
+            return f"{start}; this pod alone brings it under target {target}"
+        if covers:
+            return f"{start}; with {source.taken} other pod{'s' if source.taken > 1 else ''} it brings it under target {target}"
+        return f"{start}; it takes {format_percent(share[column])} of the node, {format_percent(need[column])} is over target {target}"
+
+    def _not_needed(self, bench: Bench, source: _Source, column: int) -> Refusal:
+        state = bench.scene.state
+        load = bench.loads.load(np.array([source.node]))[0, column]
+        reason = (
+            f"{state.nodes.names[source.node]} is under target after {source.taken} move{'s' if source.taken != 1 else ''}: "
+            f"{state.signals[column].name} load {format_percent(load)}"
+        )
+        return Refusal(PlanGate.NOT_NEEDED.value, reason, retryable=True)
+
+
+def _nothing_hot(bench: Bench) -> str:
+    f = bench.findings
+    unknown = f.nodes_of_class(NodeClass.UNKNOWN)
+    judged = len(f.node_class) - unknown
+    words = f"nothing to do: none of {judged} nodes with a known load is hot"
+    return f"{words}; {unknown} more have an unknown load" if unknown else words
+
+
+def _outcome(bench: Bench, sources: list[_Source], moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> str:
+    hot = f"{len(sources)} hot node{'s' if len(sources) != 1 else ''}"
+    if moves:
+        drained = len({move.source for move in moves})
+        return f"{len(moves)} move{'s' if len(moves) != 1 else ''} from {drained} of {hot}"
+    if not any(bench.destinations.open_nodes(pool).any() for pool in {int(bench.findings.pool[s.node]) for s in sources}):
+        return f"{hot}, but no destination: no node of the pool is at or under target"
+    if not refused:
+        return f"{hot}, but no pod runs there"
+    return f"{hot}, but every one of {len(refused)} candidates is refused"

@@ -1,0 +1,135 @@
+"""Where the replacement of a pod would land, and whether that is a good place.
+
+kube-scheduler takes the node with the best score, so the destination is predicted with its filters and scores, not wished for. Ties are
+arbitrary in it, and on more than a hundred feasible nodes it looks at a changing sample; so the prediction is a small distribution over
+nodes, and a move is only planned when nearly all of it is good.
+
+A good place is in the source's pool, known on every judged signal, at or under ``target`` before, and after at most half way from
+``target`` to ``high``: the other half is left to noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.feasibility import Feasibility
+from rebalancer.plan.heat import LoadBook
+from rebalancer.plan.reasons import PlanGate
+from rebalancer.plan.stock_scores import StockScores, sample_size
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
+from rebalancer.state.cluster import ClusterState
+from rebalancer.units import format_percent
+
+LIKELY = 0.95
+"""How much of the landing distribution is looked at when the scheduler only samples the nodes."""
+GOOD_ENOUGH = 0.9
+"""How much of it must be good places."""
+SHOWN = 5
+"""Alternatives that a move names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Predicted destination, the other nodes it may be, and the gain there."""
+
+    destination: int
+    alternatives: tuple[int, ...]
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoLanding:
+    gate: PlanGate
+    reason: str
+
+
+class Destinations:
+    """Predicts landings while a plan grows; reads the plan's placements and load book, changes neither."""
+
+    def __init__(self, state: ClusterState, findings: Findings, feasibility: Feasibility, scores: StockScores, loads: LoadBook) -> None:
+        self._state = state
+        self._findings = findings
+        self._feasibility = feasibility
+        self._scores = scores
+        self._loads = loads
+        with np.errstate(invalid="ignore"):
+            self._limit: FloatArray = findings.target + (findings.high - findings.target) / 2
+
+    def open_nodes(self, pool: int) -> BoolArray:
+        """(nodes,) nodes of the pool that could take anything at all: known, not hot, at or under target, schedulable."""
+        f, nodes = self._findings, self._state.nodes
+        with np.errstate(invalid="ignore"):
+            under = np.where(f.judged, self._loads.load() <= f.target, True).all(axis=1)
+        settled = (f.node_class != NodeClass.UNKNOWN) & (f.node_class != NodeClass.HOT)
+        return np.asarray((f.pool == pool) & settled & under & nodes.ready & ~nodes.unschedulable, dtype=np.bool_)
+
+    def predict(self, pod: int, source: int) -> Landing | NoLanding:
+        """The landing of the pod's replacement, or why there is none that helps."""
+        feasible = self._feasibility.allowed(pod)
+        if not feasible.any():
+            tally = ", ".join(f"{count} {name}" for name, count in self._feasibility.tally(pod).items() if count)
+            return NoLanding(PlanGate.NO_FEASIBLE_NODE, f"none of {len(feasible)} nodes would take it: {tally}")
+        nodes, chance = self._distribution(pod, feasible)
+        usage = self._state.pods.usage[pod]
+        good = self._good(nodes, source, usage)
+        if chance[good].sum() < GOOD_ENOUGH - 1e-9:
+            return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_bad(nodes, chance, good, source, usage))
+        nodes, chance = nodes[good], chance[good]
+        gains = self._loads.gain(source=source, nodes=nodes, usage=usage)
+        strain = np.nanmax(np.where(self._findings.judged[nodes], self._loads.load_with(nodes, usage), -np.inf), axis=1)
+        names = self._state.nodes.names
+        order = sorted(range(len(nodes)), key=lambda i: (-round(float(chance[i]), 9), float(strain[i]), names[int(nodes[i])]))
+        best = order[0]
+        others = tuple(int(nodes[i]) for i in order[1 : SHOWN + 1])
+        return Landing(destination=int(nodes[best]), alternatives=others, gain=float(gains[best]))
+
+    def _distribution(self, pod: int, feasible: BoolArray) -> tuple[IntArray, FloatArray]:
+        """Nodes and their chances. All nodes looked at: the best score, ties alike. A sample: rank i with q * (1 - q)^i, q = K / F."""
+        count = int(feasible.sum())
+        sample = sample_size(len(feasible))
+        if count <= sample:
+            best = self._scores.best(pod, feasible)
+            return best, np.full(len(best), 1 / len(best))
+        q = sample / count
+        looked_at = min(count, math.ceil(math.log(1 - LIKELY) / math.log(1 - q)))
+        total = self._scores.total(pod, feasible)
+        candidates = np.flatnonzero(feasible)
+        ranked = candidates[np.argsort(-total[candidates], kind="stable")][:looked_at]
+        chance = q * (1 - q) ** np.arange(len(ranked))
+        return np.asarray(ranked, dtype=np.int64), chance / chance.sum()
+
+    def _good(self, nodes: IntArray, source: int, usage: FloatArray) -> BoolArray:
+        f = self._findings
+        before, after = self._loads.load(nodes), self._loads.load_with(nodes, usage)
+        judged = f.judged[nodes]
+        with np.errstate(invalid="ignore"):
+            room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]), True).all(axis=1)
+        settled = (f.node_class[nodes] != NodeClass.UNKNOWN) & (f.node_class[nodes] != NodeClass.HOT)
+        return np.asarray(room & settled & (nodes != source) & (f.pool[nodes] == f.pool[source]), dtype=np.bool_)
+
+    def _why_bad(self, nodes: IntArray, chance: FloatArray, good: BoolArray, source: int, usage: FloatArray) -> str:
+        """A sentence about the likeliest bad place, with its numbers."""
+        bad = np.flatnonzero(~good)
+        worst = int(nodes[bad[int(np.argmax(chance[bad]))]])
+        name = self._state.nodes.names[worst]
+        if worst == source:
+            return f"kube-scheduler's scores would put it back on {name}"
+        f = self._findings
+        if f.pool[worst] != f.pool[source]:
+            return f"kube-scheduler's scores would put it on {name}, which is in another pool"
+        if f.node_class[worst] == NodeClass.UNKNOWN:
+            return f"kube-scheduler's scores would put it on {name}, whose load is unknown ({f.reasons[worst]})"
+        at = np.array([worst])
+        before, after = self._loads.load(at)[0], self._loads.load_with(at, usage)[0]
+        with np.errstate(invalid="ignore"):
+            over = f.judged[worst] & ~((before <= f.target[worst]) & (after <= self._limit[worst]))
+        column = int(np.flatnonzero(over)[0]) if over.any() else 0
+        return (
+            f"kube-scheduler's scores would put it on {name}: {self._state.signals[column].name} load "
+            f"{format_percent(before[column])} -> {format_percent(after[column])}, where at most {format_percent(f.target[worst, column])} "
+            f"before and {format_percent(self._limit[worst, column])} after is a good place"
+        )

@@ -1,0 +1,191 @@
+"""From rows to the plan document: names instead of row numbers, null instead of NaN, every node before and after."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.method import Bench, Proposal, ProposedMove
+from rebalancer.plan.model import (
+    CoverageReport,
+    Move,
+    MoveSignal,
+    NodeReport,
+    NodeSignal,
+    OwnerRef,
+    Plan,
+    PodRef,
+    RefusedCandidate,
+    ShareReport,
+    Summary,
+)
+from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.state.arrays import FloatArray
+from rebalancer.state.cluster import ClusterState, Share
+from rebalancer.units import format_time
+
+
+def known(value: float) -> float | None:
+    """None for NaN and infinities; six digits are more than any of these numbers deserve."""
+    return round(float(value), 6) if math.isfinite(value) else None
+
+
+def document(
+    *,
+    state: ClusterState,
+    findings: Findings,
+    bench: Bench,
+    proposal: Proposal,
+    policy: RebalancePolicy,
+    mode: Mode,
+    mode_source: str,
+) -> Plan:
+    after = bench.loads.load()
+    marked = np.flatnonzero(bench.soft_tainted).tolist()
+    return Plan(
+        cluster=state.cluster,
+        created_at=format_time(state.at),
+        mode=mode.value,
+        mode_source=mode_source,
+        policy=policy.metadata.name,
+        method=proposal.method,
+        outcome=proposal.outcome,
+        summary=_summary(findings, after, proposal),
+        coverage=_coverage(state),
+        moves=tuple(_move(state, bench, move) for move in proposal.moves),
+        refused=tuple(
+            RefusedCandidate(
+                pod=pod_ref(state, pod),
+                source=state.nodes.names[int(state.pods.node[pod])],
+                gate=refusal.gate,
+                reason=refusal.reason,
+                retryable=refusal.retryable,
+            )
+            for pod, refusal in proposal.refused
+        ),
+        nodes=tuple(_node(state, findings, bench, after, row) for row in range(len(state.nodes.names))),
+        soft_taints=tuple(state.nodes.names[row] for row in marked) if proposal.moves else (),
+    )
+
+
+def pod_ref(state: ClusterState, pod: int) -> PodRef:
+    pods = state.pods
+    return PodRef(namespace=pods.namespaces[pod], name=pods.names[pod], uid=pods.uids[pod])
+
+
+def owner_ref(state: ClusterState, pod: int) -> OwnerRef | None:
+    ref = state.workload_of(pod)
+    return None if ref is None else OwnerRef(kind=ref.kind, namespace=ref.namespace, name=ref.name)
+
+
+def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
+    pod = move.pod
+    tenant = int(state.pods.tenant[pod])
+    judged = bench.findings.judged[move.source]
+    signals = {
+        signal.name: MoveSignal(
+            source_before=known(loads[0]),
+            source_after=known(loads[1]),
+            destination_before=known(loads[2]),
+            destination_after=known(loads[3]),
+            usage=known(float(state.pods.usage[pod, column])),
+        )
+        for column, (signal, loads) in enumerate(zip(state.signals, move.loads, strict=True))
+        if judged[column]
+    }
+    request = state.pods.incoming_request[pod]
+    return Move(
+        pod=pod_ref(state, pod),
+        workload=owner_ref(state, pod),
+        tenant=None if tenant < 0 else state.tenants[tenant],
+        source=state.nodes.names[move.source],
+        destination=state.nodes.names[move.destination],
+        alternatives=tuple(state.nodes.names[row] for row in move.alternatives),
+        prediction="soft-taint" if bench.soft_tainted.any() else "stock-scores",
+        signals=signals,
+        gain=round(move.gain, 6),
+        reason=move.reason,
+        request={name: float(request[row]) for row, name in enumerate(state.resources) if request[row] > 0},
+        action="annotate" if bench.scene.mode is Mode.ANNOTATE else "evict",
+    )
+
+
+def _node(state: ClusterState, findings: Findings, bench: Bench, after: FloatArray, row: int) -> NodeReport:
+    pool = int(findings.pool[row])
+    quadrant = findings.quadrant[row]
+    signals = {
+        signal.name: NodeSignal(
+            packing=known(findings.packing[row, column]),
+            load=known(findings.load[row, column]),
+            load_after=known(after[row, column]),
+            low=known(findings.low[row, column]),
+            target=known(findings.target[row, column]),
+            high=known(findings.high[row, column]),
+            sample_age_seconds=known(state.nodes.sample_age_s[row, column]),
+        )
+        for column, signal in enumerate(state.signals)
+    }
+    return NodeReport(
+        name=state.nodes.names[row],
+        pool=None if pool < 0 else findings.pools[pool].name,
+        node_class=NodeClass(int(findings.node_class[row])).word,
+        quadrant=None if quadrant is None else quadrant.value,
+        signals=signals,
+        reason=findings.reasons[row],
+        steered=bool(bench.soft_tainted[row]),
+    )
+
+
+def _summary(findings: Findings, after: FloatArray, proposal: Proposal) -> Summary:
+    judged = findings.judged & (findings.pool >= 0)[:, None]
+    with np.errstate(invalid="ignore"):
+        still = (findings.confirmed & (after > findings.high)).any(axis=1)
+        made = (judged & (after > findings.high) & (after > findings.load)).any(axis=1)
+    return Summary(
+        hot_nodes=findings.nodes_of_class(NodeClass.HOT),
+        max_load=_worst(findings.load, judged),
+        stddev=_spread(findings, findings.load),
+        hot_nodes_after=int((still | made).sum()),
+        max_load_after=_worst(after, judged),
+        stddev_after=_spread(findings, after),
+        moves=len(proposal.moves),
+        refused=len(proposal.refused),
+        unknown_nodes=findings.nodes_of_class(NodeClass.UNKNOWN),
+    )
+
+
+def _worst(load: FloatArray, judged: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
+    values = load[judged & ~np.isnan(load)]
+    return known(float(values.max())) if values.size else None
+
+
+def _spread(findings: Findings, load: FloatArray) -> float | None:
+    """The largest population standard deviation over the pools and the signals that each is judged by."""
+    spreads: list[float] = []
+    for row in range(len(findings.pools)):
+        here = findings.pool == row
+        for column in range(load.shape[1]):
+            values = load[here & findings.judged[:, column], column]
+            values = values[~np.isnan(values)]
+            if values.size:
+                spreads.append(float(values.std()))
+    return known(max(spreads)) if spreads else None
+
+
+def _coverage(state: ClusterState) -> CoverageReport:
+    coverage = state.coverage
+    ages = [age for age in coverage.oldest_sample_s.values() if math.isfinite(age)]
+    return CoverageReport(
+        nodes=_least(list(coverage.nodes.values())),
+        pods=_least(list(coverage.pods.values())),
+        oldest_sample_seconds=known(max(ages)) if ages else None,
+        dropped={reason: count for reason, count in sorted(coverage.dropped.items()) if count},
+        notes=coverage.notes,
+    )
+
+
+def _least(shares: list[Share]) -> ShareReport:
+    worst = min(shares, key=lambda share: share.ratio, default=Share(0, 0))
+    return ShareReport(known=worst.known, of=worst.of)

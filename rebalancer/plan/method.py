@@ -1,0 +1,59 @@
+"""What a method of planning is: a file that looks at the findings and proposes moves, or says why it has none.
+
+Methods are tried in the order of `plan.planner.METHODS`; the first whose proposal has moves is carried out, so one cycle pursues one aim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from rebalancer.detect.findings import Findings
+from rebalancer.guard.gate import Refusal, Scene
+from rebalancer.plan.destination import Destinations
+from rebalancer.plan.feasibility import Feasibility
+from rebalancer.plan.heat import LoadBook
+from rebalancer.plan.ledger import Placements
+from rebalancer.state.arrays import BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedMove:
+    pod: int
+    source: int
+    destination: int
+    alternatives: tuple[int, ...]
+    gain: float
+    reason: str
+    loads: tuple[tuple[float, float, float, float], ...]
+    """One entry a signal: source before, after, destination before, after; ratios, NaN unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    method: str
+    moves: tuple[ProposedMove, ...]
+    refused: tuple[tuple[int, Refusal], ...]
+    """(pod, why), one entry a candidate that stays."""
+    outcome: str
+    """One sentence: what is proposed, or why nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a method works with: the scene for the gates, the findings, and the books that grow with the plan."""
+
+    scene: Scene
+    findings: Findings
+    placements: Placements
+    feasibility: Feasibility
+    destinations: Destinations
+    loads: LoadBook
+    soft_tainted: BoolArray
+    """(nodes,) nodes that would carry the soft taint while the plan is carried out."""
+
+
+class Method(Protocol):
+    name: str
+
+    def propose(self, bench: Bench) -> Proposal: ...

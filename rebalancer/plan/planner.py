@@ -1,0 +1,97 @@
+"""The whole decision: (state, findings, policy, history) -> plan. The same call in dry run, replay, simulation and production."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.guard.gate import Booked, Scene
+from rebalancer.plan.balance import Balance
+from rebalancer.plan.destination import Destinations
+from rebalancer.plan.document import document
+from rebalancer.plan.feasibility import Feasibility
+from rebalancer.plan.heat import LoadBook
+from rebalancer.plan.ledger import Placements
+from rebalancer.plan.method import Bench, Method, Proposal
+from rebalancer.plan.model import Plan
+from rebalancer.plan.stock_scores import StockScores
+from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.state.arrays import BoolArray
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.history import History
+
+METHODS: tuple[Method, ...] = (Balance(),)
+"""In the order in which they are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The plan as a document, and the rows it was made from, for whoever acts on it or explains it."""
+
+    plan: Plan
+    proposal: Proposal
+    bench: Bench
+
+
+def decide(
+    *,
+    state: ClusterState,
+    findings: Findings,
+    policy: RebalancePolicy,
+    history: History,
+    mode: Mode,
+    mode_source: str = "",
+    methods: tuple[Method, ...] = METHODS,
+) -> Decision:
+    """Try the methods in order; the first proposal with moves is the plan, else the last one, whose outcome says why nothing is done."""
+    proposal: Proposal | None = None
+    bench: Bench | None = None
+    for method in methods:
+        bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode)
+        proposal = method.propose(bench)
+        if proposal.moves:
+            break
+    if proposal is None or bench is None:
+        raise ValueError("no method of planning was given")
+    plan = document(state=state, findings=findings, bench=bench, proposal=proposal, policy=policy, mode=mode, mode_source=mode_source)
+    return Decision(plan, proposal, bench)
+
+
+def lay_bench(*, state: ClusterState, findings: Findings, policy: RebalancePolicy, history: History, mode: Mode) -> Bench:
+    """Fresh books for one method."""
+    tainted = soft_tainted(state, findings, enabled=policy.spec.steering.soft_taint and mode is not Mode.ANNOTATE)
+    placements = Placements(state)
+    feasibility = Feasibility(state, placements)
+    scores = StockScores(state, placements, soft_tainted=tainted)
+    loads = LoadBook(state, findings)
+    return Bench(
+        scene=Scene(state=state, spec=policy.spec, history=history, booked=Booked(), mode=mode),
+        findings=findings,
+        placements=placements,
+        feasibility=feasibility,
+        destinations=Destinations(state, findings, feasibility, scores, loads),
+        loads=loads,
+        soft_tainted=tainted,
+    )
+
+
+def soft_tainted(state: ClusterState, findings: Findings, *, enabled: bool) -> BoolArray:
+    """(nodes,) known nodes above ``target`` on a judged signal, in pools that have a hot node.
+
+    None in a pool where every known node is above its target: if all repel, none does. Dry run predicts with these, as evict mode
+    would act.
+    """
+    with np.errstate(invalid="ignore"):
+        warm: BoolArray = np.asarray((findings.judged & (findings.load > findings.target)).any(axis=1), dtype=np.bool_)
+    known = findings.node_class != NodeClass.UNKNOWN
+    marked = np.zeros(len(state.nodes.names), dtype=np.bool_)
+    if not enabled:
+        return marked
+    for pool in range(len(findings.pools)):
+        here = (findings.pool == pool) & known
+        if not (findings.node_class[here] == NodeClass.HOT).any() or warm[here].all():
+            continue
+        marked |= here & warm
+    return marked
