@@ -1,0 +1,93 @@
+"""What can be listed, and a whole list of it that survives a bad moment of the API server.
+
+A cycle builds its state from lists, never from a watch: a paged list is always consistent (all its pages share one resourceVersion) and
+costs a fraction of a second. What an item looks like is declared in `wire`; what is listed, in `resources`; how the bytes travel, in
+`client`. Nothing here knows a Kubernetes kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesExpired
+
+if TYPE_CHECKING:
+    from rebalancer.kube.client import KubeClient
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+MAX_RESTARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """One thing that can be listed. ``name``: its plural, for messages. ``path``: the collection (``/api/v1/pods``). ``item``: its struct.
+
+    With ``metadata_only`` the server is asked for PartialObjectMetadata: for kinds of which only labels and owners are read. A server that
+    does not know that form answers whole objects, which decode just as well, since ``item`` then names ``metadata`` alone.
+    """
+
+    name: str
+    path: str
+    item: type[T]
+    metadata_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page. ``odd`` counts, by reason, the objects that did not have the shape of the item and were left out."""
+
+    items: list[T]
+    resource_version: str
+    odd: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """A whole list as of ``resource_version``. ``odd``: as in Page, over all pages. ``restarts``: how often it had to start afresh."""
+
+    name: str
+    items: list[T]
+    resource_version: str
+    odd: Counter[str]
+    restarts: int = 0
+
+
+def list_all(client: KubeClient, resource: Resource[T], *, deadline: Deadline, query: Sequence[tuple[str, str]] = ()) -> Listed[T]:
+    """All items of ``resource``.
+
+    Each page is retried by the client. A continue token that has expired (410) makes the list start afresh, at most MAX_RESTARTS times:
+    pages of two versions are never mixed, since a pod that moved between them would be seen twice or not at all.
+    Raises what `KubeClient.pages` raises; KubernetesExpired when the list expired once too often.
+    """
+    restarts = 0
+    while True:
+        try:
+            return _list_once(client, resource, deadline=deadline, query=query, restarts=restarts)
+        except KubernetesExpired as error:
+            if restarts == MAX_RESTARTS:
+                raise KubernetesExpired(
+                    f"the list of {resource.name} from {client.server} expired {restarts + 1} times before its last page was read",
+                    remedy="the API server is too slow for lists of this size; use larger pages, or see why its answers take minutes",
+                    status=410,
+                ) from error
+            restarts += 1
+
+
+def _list_once(
+    client: KubeClient, resource: Resource[T], *, deadline: Deadline, query: Sequence[tuple[str, str]], restarts: int
+) -> Listed[T]:
+    items: list[T] = []
+    odd: Counter[str] = Counter()
+    version = ""
+    for page in client.pages(resource, deadline=deadline, query=query):
+        items.extend(page.items)
+        odd.update(page.odd)
+        version = page.resource_version
+    return Listed(name=resource.name, items=items, resource_version=version, odd=odd, restarts=restarts)
