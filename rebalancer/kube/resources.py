@@ -1,0 +1,53 @@
+"""Every list that a cycle reads, by name, path and shape: the reading half of the rights that the project needs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rebalancer.kube.lists import Resource
+from rebalancer.kube.wire import (
+    AutoscalerWire,
+    BudgetWire,
+    ClaimWire,
+    MetadataWire,
+    NodeWire,
+    PersistentVolumeWire,
+    PriorityClassWire,
+)
+from rebalancer.kube.wire_pods import PodWire
+from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
+
+NODES: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeWire)
+PODS: Final = Resource(name="pods", path="/api/v1/pods", item=PodWire)
+NAMESPACES: Final = Resource(name="namespaces", path="/api/v1/namespaces", item=MetadataWire, metadata_only=True)
+CLAIMS: Final = Resource(name="persistentvolumeclaims", path="/api/v1/persistentvolumeclaims", item=ClaimWire)
+VOLUMES: Final = Resource(name="persistentvolumes", path="/api/v1/persistentvolumes", item=PersistentVolumeWire)
+REPLICA_SET_OWNERS: Final = Resource(name="replicasets", path="/apis/apps/v1/replicasets", item=ReplicaSetWire, metadata_only=True)
+"""Each Deployment keeps ten old ReplicaSets with whole pod templates; who owns them is all that is needed of most."""
+REPLICA_SETS: Final = Resource(name="replicasets", path="/apis/apps/v1/replicasets", item=ReplicaSetWire)
+DEPLOYMENTS: Final = Resource(name="deployments", path="/apis/apps/v1/deployments", item=DeploymentWire)
+STATEFUL_SETS: Final = Resource(name="statefulsets", path="/apis/apps/v1/statefulsets", item=StatefulSetWire)
+DAEMON_SETS: Final = Resource(name="daemonsets", path="/apis/apps/v1/daemonsets", item=DaemonSetWire)
+JOBS: Final = Resource(name="jobs", path="/apis/batch/v1/jobs", item=JobWire)
+CRON_JOBS: Final = Resource(name="cronjobs", path="/apis/batch/v1/cronjobs", item=MetadataWire, metadata_only=True)
+AUTOSCALERS: Final = Resource(name="horizontalpodautoscalers", path="/apis/autoscaling/v2/horizontalpodautoscalers", item=AutoscalerWire)
+PRIORITY_CLASSES: Final = Resource(name="priorityclasses", path="/apis/scheduling.k8s.io/v1/priorityclasses", item=PriorityClassWire)
+BUDGETS: Final = Resource(name="poddisruptionbudgets", path="/apis/policy/v1/poddisruptionbudgets", item=BudgetWire)
+
+ALL_LISTS: Final = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    BUDGETS,
+    REPLICA_SETS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    JOBS,
+    CRON_JOBS,
+    AUTOSCALERS,
+    PRIORITY_CLASSES,
+    CLAIMS,
+    VOLUMES,
+)
+"""What the preflight asks the API server for the right to list."""

@@ -1,0 +1,150 @@
+"""What a pod looks like on the wire: where it is, what it asks for, what ties it to nodes, how it is doing.
+
+See `wire` for what is named here and why. Container names, images, commands, environments, mounts, probes: nobody reads them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from rebalancer.kube.wire import ConditionWire, MetaWire, NodeSelectorWire, NodeTermWire, SelectorWire
+
+
+class ResourcesWire(msgspec.Struct, frozen=True, gc=False):
+    requests: dict[str, str] | None = None
+
+
+class PortWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(default=None, name="hostIP")
+    protocol: str | None = None
+
+
+class ContainerWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    resources: ResourcesWire | None = None
+    ports: tuple[PortWire, ...] | None = None
+    restart_policy: str | None = None
+
+
+class PreferredNodeWire(msgspec.Struct, frozen=True, gc=False):
+    weight: int = 0
+    preference: NodeTermWire = NodeTermWire()
+
+
+class NodeAffinityWire(msgspec.Struct, frozen=True, gc=False):
+    required: NodeSelectorWire | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredNodeWire, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class PodTermWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    topology_key: str = ""
+    label_selector: SelectorWire | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: SelectorWire | None = None
+
+
+class WeightedPodTermWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    weight: int = 0
+    pod_affinity_term: PodTermWire = PodTermWire()
+
+
+class PodAffinityWire(msgspec.Struct, frozen=True, gc=False):
+    required: tuple[PodTermWire, ...] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[WeightedPodTermWire, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class AffinityWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_affinity: NodeAffinityWire | None = None
+    pod_affinity: PodAffinityWire | None = None
+    pod_anti_affinity: PodAffinityWire | None = None
+
+
+class TolerationWire(msgspec.Struct, frozen=True, gc=False):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class SpreadWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    topology_key: str = ""
+    max_skew: int = 1
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: SelectorWire | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class EmptyDirWire(msgspec.Struct, frozen=True, gc=False):
+    medium: str | None = None
+
+
+class PresentWire(msgspec.Struct, frozen=True, gc=False):
+    """An object of which only the presence matters (hostPath, ephemeral)."""
+
+
+class ClaimSourceWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    claim_name: str
+
+
+class VolumeWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    empty_dir: EmptyDirWire | None = None
+    host_path: PresentWire | None = None
+    ephemeral: PresentWire | None = None
+    persistent_volume_claim: ClaimSourceWire | None = None
+
+
+class ResourceClaimWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    resource_claim_name: str | None = None
+
+
+class SchedulingGroupWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    pod_group_name: str | None = None
+
+
+class PodSpecWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    containers: tuple[ContainerWire, ...] | None = None
+    init_containers: tuple[ContainerWire, ...] | None = None
+    overhead: dict[str, str] | None = None
+    resources: ResourcesWire | None = None
+    node_name: str | None = None
+    priority: int | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: AffinityWire | None = None
+    tolerations: tuple[TolerationWire, ...] | None = None
+    topology_spread_constraints: tuple[SpreadWire, ...] | None = None
+    scheduler_name: str | None = None
+    volumes: tuple[VolumeWire, ...] | None = None
+    resource_claims: tuple[ResourceClaimWire, ...] | None = None
+    restart_policy: str | None = None
+    scheduling_group: SchedulingGroupWire | None = None
+
+
+class ContainerStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    allocated_resources: dict[str, str] | None = None
+    resources: ResourcesWire | None = None
+
+
+class PodStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    phase: str | None = None
+    conditions: tuple[ConditionWire, ...] | None = None
+    start_time: datetime | None = None
+    qos_class: str | None = None
+    container_statuses: tuple[ContainerStatusWire, ...] | None = None
+    init_container_statuses: tuple[ContainerStatusWire, ...] | None = None
+    resources: ResourcesWire | None = None
+    allocated_resources: dict[str, str] | None = None
+
+
+class PodWire(msgspec.Struct, frozen=True, gc=False):
+    metadata: MetaWire
+    spec: PodSpecWire = PodSpecWire()
+    status: PodStatusWire = PodStatusWire()
