@@ -9,11 +9,15 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
+from rebalancer.guard.headcount import Headcount, count_heads
+from rebalancer.guard.measured import Measured, judged_by_policy, measured_pods
+from rebalancer.guard.windows import Streak, Window, evictions_within, last_move_by_node, workload_streaks
 from rebalancer.policy.model import Mode, Spec
+from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 from rebalancer.state.tables import WorkloadRef
@@ -52,15 +56,42 @@ class Booked:
     pods: set[int] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scene:
-    """Everything that a gate may look at."""
+    """Everything that a gate may look at. Make one a plan: what it adds up, it adds up once (hence not slotted)."""
 
     state: ClusterState
     spec: Spec
     history: History
     booked: Booked
     mode: Mode = Mode.EVICT
+    judged: BoolArray | None = None
+    """(nodes, signals) from `Findings`; worked out from the pools of the policy when it is not given."""
+
+    @cached_property
+    def headcount(self) -> Headcount:
+        settle_s = max(self.spec.cooldown.workload, self.spec.breaker.pending_after)
+        return count_heads(self.state, settle_s=settle_s)
+
+    @cached_property
+    def measured(self) -> Measured:
+        judged = judged_by_policy(self.state, self.spec) if self.judged is None else self.judged
+        return measured_pods(self.state, self.spec, judged)
+
+    @cached_property
+    def window(self) -> Window:
+        """Past evictions in the sliding window of the budgets."""
+        return evictions_within(self.history, now=self.state.at, seconds=self.spec.budgets.window)
+
+    @cached_property
+    def streaks(self) -> Mapping[WorkloadRef, Streak]:
+        """Moves in a row by workload, as the cooldown counts them."""
+        return workload_streaks(self.history, now=self.state.at, seconds=self.spec.cooldown.max)
+
+    @cached_property
+    def last_moves(self) -> Mapping[str, float]:
+        """node name -> when a pod was last evicted from it."""
+        return last_move_by_node(self.history)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +124,14 @@ def all_gates() -> tuple[Gate, ...]:
     return tuple(sorted(found, key=lambda gate: (gate.order, gate.name)))
 
 
+@cache
+def _gates_of_kind(static: bool | None) -> tuple[Gate, ...]:
+    return tuple(gate for gate in all_gates() if static is None or gate.static is static)
+
+
 def first_refusal(candidate: Candidate, scene: Scene, *, static: bool | None = None) -> Refusal | None:
     """Ask the gates in order and return the first refusal, or None. ``static`` restricts to gates of that kind."""
-    for gate in all_gates():
-        if static is not None and gate.static is not static:
-            continue
+    for gate in _gates_of_kind(static):
         refusal = gate.check(candidate, scene)
         if refusal is not None:
             return refusal

@@ -1,0 +1,38 @@
+"""How many pods of one workload a window may cost."""
+
+from __future__ import annotations
+
+from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
+from rebalancer.guard.limits import over_limit
+
+NAME = "budget-workload"
+
+
+def check(candidate: Candidate, scene: Scene) -> Refusal | None:
+    state = scene.state
+    row = int(state.pods.workload[candidate.pod])
+    if row < 0:
+        return None
+    ref = state.workloads.refs[row]
+    return over_limit(
+        scene,
+        gate=NAME,
+        subject=str(ref),
+        key="perWorkload",
+        value=scene.spec.budgets.per_workload,
+        pods=int(scene.headcount.by_workload[row]),
+        past=scene.window.by_workload.get(ref, 0),
+        planned=scene.booked.by_workload[ref],
+    )
+
+
+GATE = Gate(
+    name=NAME,
+    order=330,
+    describe=(
+        "Pods of a workload that lost `budgets.perWorkload` pods (or that share of its running pods) within "
+        "`budgets.window`, this plan included."
+    ),
+    check=check,
+    static=False,
+)

@@ -1,0 +1,47 @@
+"""One pod of a workload at a time: the next one moves when the replacement of the last is Ready, with a disruption budget or without."""
+
+from __future__ import annotations
+
+from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
+from rebalancer.units import format_duration
+
+NAME = "in-flight"
+
+
+def check(candidate: Candidate, scene: Scene) -> Refusal | None:
+    state = scene.state
+    workload = int(state.pods.workload[candidate.pod])
+    if workload < 0:
+        return None
+    ref, heads = state.workloads.refs[workload], scene.headcount
+    past = scene.history.in_flight.get(ref)
+    if past is not None:
+        since = format_duration(max(0.0, state.at - past.at))
+        return Refusal(NAME, f"the replacement of {past.pod}, evicted {since} ago, is not Ready yet ({ref})", retryable=True)
+    if scene.booked.by_workload[ref]:
+        return Refusal(NAME, f"this plan already moves a pod of {ref}; the next one waits until the replacement is Ready", retryable=True)
+    leaving = int(heads.terminating[workload])
+    if leaving:
+        return Refusal(NAME, f"{ref} has {_pods(leaving)} terminating", retryable=True)
+    arriving = int(heads.arrivals[workload]) - int(heads.arriving[candidate.pod])
+    if arriving:
+        return Refusal(
+            NAME, f"{ref} has {_pods(arriving)} on the way that {'is' if arriving == 1 else 'are'} not Ready yet", retryable=True
+        )
+    return None
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
+
+
+GATE = Gate(
+    name=NAME,
+    order=290,
+    describe=(
+        "Pods of a workload of which another pod is on the move: in this plan, evicted and its replacement not Ready, "
+        "terminating, or arriving."
+    ),
+    check=check,
+    static=False,
+)

@@ -1,0 +1,27 @@
+"""Whoever owns a pod has the last word: annotations of this project, the descheduler, the autoscalers and koordinator that say stay."""
+
+from __future__ import annotations
+
+from rebalancer.guard.annotations import read_consent
+from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
+
+NAME = "opt-out"
+
+
+def check(candidate: Candidate, scene: Scene) -> Refusal | None:
+    protection = read_consent(scene.state, candidate.pod).protection
+    return Refusal(NAME, protection, retryable=False) if protection else None
+
+
+GATE = Gate(
+    name=NAME,
+    order=100,
+    describe=(
+        "Pods that an annotation protects, on the pod or on its workload: `rebalancer.dev/evict` or "
+        '`descheduler.alpha.kubernetes.io/evict` with any value but `"true"`, '
+        '`descheduler.alpha.kubernetes.io/prefer-no-eviction`, `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`, '
+        '`karpenter.sh/do-not-disrupt`, `do-not-evict` or `do-not-consolidate: "true"`, '
+        '`scheduling.koordinator.sh/eviction-cost: "2147483647"`; `"false"` means false in each.'
+    ),
+    check=check,
+)

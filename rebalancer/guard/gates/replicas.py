@@ -1,0 +1,45 @@
+"""Evicting one of too few replicas is an outage. Whoever annotates the workload with this project's opt-in accepts that."""
+
+from __future__ import annotations
+
+import math
+
+from rebalancer.guard.annotations import EVICT, read_consent
+from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
+
+NAME = "replicas"
+REMEDY = f'annotate it {EVICT}: "true" to accept the outage'
+
+
+def check(candidate: Candidate, scene: Scene) -> Refusal | None:
+    workload = int(scene.state.pods.workload[candidate.pod])
+    if workload < 0 or read_consent(scene.state, candidate.pod).by_own_annotation:
+        return None
+    workloads, minimum = scene.state.workloads, scene.spec.victims.min_replicas
+    ref, wanted, ready = workloads.refs[workload], float(workloads.replicas[workload]), float(workloads.ready[workload])
+    if math.isnan(wanted):
+        return Refusal(NAME, f"{ref} does not say how many replicas it wants; {REMEDY}", retryable=False)
+    if wanted < minimum:
+        reason = f"{ref} wants {_replicas(wanted)}, policy victims.minReplicas is {minimum}; {REMEDY}"
+        return Refusal(NAME, reason, retryable=False)
+    if math.isnan(ready):
+        return Refusal(NAME, f"{ref} does not say how many of its {_replicas(wanted)} are Ready; {REMEDY}", retryable=True)
+    if ready < minimum:
+        reason = f"{ref} has {ready:g} of {_replicas(wanted)} Ready, policy victims.minReplicas is {minimum}"
+        return Refusal(NAME, reason, retryable=True)
+    return None
+
+
+def _replicas(count: float) -> str:
+    return "1 replica" if count == 1 else f"{count:g} replicas"
+
+
+GATE = Gate(
+    name=NAME,
+    order=210,
+    describe=(
+        "Pods of a workload that wants or has fewer Ready replicas than `victims.minReplicas`, or that does not say; "
+        '`rebalancer.dev/evict: "true"` on the pod or the workload lifts this.'
+    ),
+    check=check,
+)
