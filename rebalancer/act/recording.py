@@ -1,0 +1,18 @@
+"""Dry run: says what would have been done and writes nothing, nowhere."""
+
+from __future__ import annotations
+
+from rebalancer.act.outcome import Outcome, Result
+from rebalancer.deadline import Deadline
+from rebalancer.plan.model import Move, Plan
+
+
+class RecordingActuator:
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
+        return ()
+
+    def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
+        return Outcome(move, Result.RECORDED, f"dry run: would be moved from {move.source} to {move.destination}")
+
+    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
+        return ()

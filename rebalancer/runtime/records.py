@@ -1,0 +1,84 @@
+"""The memory as bytes and back: versioned, bounded, and never trusted blindly.
+
+Written into the ConfigMap ``rebalancer-state``. A record that cannot be read is an error that says so, not an empty memory: forgetting
+cooldowns silently would move the same pods again.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from rebalancer.errors import ConfigurationError
+from rebalancer.runtime.memory import Landing, LandingResult, Memory, OpenMove
+from rebalancer.state.history import PastEviction, Quarantine
+from rebalancer.state.tables import WorkloadRef
+
+VERSION = 1
+
+
+class _Quarantined(msgspec.Struct, frozen=True):
+    workload: WorkloadRef
+    rules: Quarantine
+
+
+class _Landed(msgspec.Struct, frozen=True):
+    move: OpenMove
+    result: LandingResult
+    at: float
+    node: str
+    seconds: float | None
+    realised: float | None
+
+
+class _Record(msgspec.Struct, frozen=True):
+    version: int
+    evictions: tuple[PastEviction, ...] = ()
+    open_moves: tuple[OpenMove, ...] = ()
+    quarantine: tuple[_Quarantined, ...] = ()
+    landings: tuple[_Landed, ...] = ()
+
+
+def dump_memory(memory: Memory) -> bytes:
+    return msgspec.json.encode(
+        _Record(
+            version=VERSION,
+            evictions=memory.evictions,
+            open_moves=memory.open_moves,
+            quarantine=tuple(_Quarantined(ref, rules) for ref, rules in memory.quarantine.items()),
+            landings=tuple(
+                _Landed(x.move, x.result, x.at, x.node, _or_none(x.seconds), _or_none(x.realised_share)) for x in memory.landings
+            ),
+        )
+    )
+
+
+def load_memory(data: bytes, *, origin: str) -> Memory:
+    """Raises ConfigurationError when the record is damaged or of another version."""
+    try:
+        record = msgspec.json.decode(data, type=_Record)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(
+            f"the remembered evictions in {origin} cannot be read ({error})",
+            remedy=f"delete {origin} if its cooldowns may be forgotten, then start again",
+        ) from None
+    if record.version != VERSION:
+        raise ConfigurationError(
+            f"the remembered evictions in {origin} are of version {record.version}, this program knows version {VERSION}",
+            remedy=f"run the program that wrote them, or delete {origin} if its cooldowns may be forgotten",
+        )
+    return Memory(
+        evictions=record.evictions,
+        open_moves=record.open_moves,
+        quarantine={entry.workload: entry.rules for entry in record.quarantine},
+        landings=tuple(Landing(x.move, x.result, x.at, x.node, _or_nan(x.seconds), _or_nan(x.realised)) for x in record.landings),
+    )
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
