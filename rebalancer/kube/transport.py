@@ -1,0 +1,143 @@
+"""One request and its whole answer, by way of the official client, with a time limit that covers all of it.
+
+The client is used for what it does well: credentials and their renewal, TLS, proxies, connection pools. Its models, retries and redirects
+stay unused. Whatever fails here leaves as an error of `rebalancer.errors`, through `failures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import msgspec
+import urllib3.exceptions
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+
+from rebalancer import __version__
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesError
+from rebalancer.kube import failures
+from rebalancer.kube.kubeconfig import Access
+from rebalancer.kube.operations import Operation, describe
+
+S = TypeVar("S")
+
+JSON = "application/json"
+CONNECT_TIMEOUT_S = 3.0
+_CHUNK_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer. ``headers``: names in lower case. ``source``: what was asked of whom, for messages."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    source: str
+
+    def into(self, kind: type[S]) -> S:
+        """The body as ``kind``. Raises KubernetesUnreachable if it is cut short or of another shape."""
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise failures.cut_short(source=self.source) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is asked: all of a request but the credentials."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    body: object | None = None
+    content_type: str | None = None
+    accept: str = JSON
+
+    @property
+    def operation(self) -> Operation:
+        return describe(self.method, self.path)
+
+
+class Transport:
+    """``server`` is the address for messages, without credentials. Threads may share it."""
+
+    def __init__(self, access: Access, *, clock: Callable[[], float]) -> None:
+        configuration = access.configuration
+        configuration.retries = False
+        configuration.keep_alive = True
+        self._api: Any = ApiClient(configuration=configuration)
+        self._api.user_agent = f"rebalancer/{__version__}"
+        self._ca = access.ca
+        self._clock = clock
+        self.server = _without_credentials(str(configuration.host))
+
+    def close(self) -> None:
+        self._api.close()
+
+    def exchange(self, call: Call, *, limit_s: float, stop: Deadline | None) -> Answer:
+        """The answer to ``call``, whatever its status, within ``limit_s`` seconds; ``stop`` may end a long answer early."""
+        host = self._api.configuration.host
+        url = f"{host}{call.path}" + (f"?{urlencode(call.query)}" if call.query else "")
+        headers = self._headers(call)
+        until = self._clock() + limit_s
+        try:
+            timeout = (min(CONNECT_TIMEOUT_S, limit_s), limit_s)
+            raw = self._api.call_api(call.method, url, headers, call.body, _request_timeout=timeout).response
+            try:
+                body = self._drain(raw, call=call, until=until, limit_s=limit_s, stop=stop)
+            finally:
+                # After a whole answer this leaves the connection in the pool; else it cuts it.
+                raw.close()
+        except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise failures.transport_failure(error, operation=call.operation, server=self.server, ca=self._ca, seconds=limit_s) from error
+        except ValueError:
+            # http.client quotes the header that it refuses, which may be the credentials.
+            raise failures.no_credentials(ValueError(), server=self.server) from None
+        answered = {name.lower(): value for name, value in raw.headers.items()}
+        return Answer(status=raw.status, headers=answered, body=body, source=f"{call.operation.sentence} at {self.server}")
+
+    def refusal(self, answer: Answer, call: Call) -> KubernetesError:
+        """The error for an answer that is no success."""
+        token = ""
+        if answer.status == 401:
+            token = self._headers(call).get("authorization", "").partition(" ")[2]
+        return failures.refusal(
+            status=answer.status,
+            headers=answer.headers,
+            body=answer.body,
+            operation=call.operation,
+            server=self.server,
+            token=token,
+        )
+
+    def _headers(self, call: Call) -> dict[str, str]:
+        headers: dict[str, str] = {**self._api.default_headers, "Accept": call.accept, "Accept-Encoding": "gzip"}
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type or JSON
+        try:
+            self._api.update_params_for_auth(headers, None, ["BearerToken"], None, None, None)
+        except Exception as error:  # the client's hook runs token files and plugins of all kinds
+            raise failures.no_credentials(error, server=self.server) from None
+        if headers.get("authorization"):
+            headers["authorization"] = headers["authorization"].strip()
+        return headers
+
+    def _drain(self, raw: Any, *, call: Call, until: float, limit_s: float, stop: Deadline | None) -> bytes:
+        chunks: list[bytes] = []
+        for chunk in raw.stream(_CHUNK_BYTES, decode_content=True):
+            chunks.append(chunk)
+            if stop is not None:
+                stop.remaining()
+            if self._clock() > until:
+                raise failures.too_slow(operation=call.operation, server=self.server, seconds=limit_s)
+        return b"".join(chunks)
+
+
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
