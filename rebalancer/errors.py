@@ -56,7 +56,13 @@ class SnapshotError(UsageError):
 
 
 class ConfigurationError(RebalancerError):
+    """``mistakes``: every mistake of a file as a sentence of its own, the first one included; empty when it could not be read at all."""
+
     exit_status = 3
+
+    def __init__(self, message: str, *, remedy: str = "", mistakes: tuple[str, ...] = ()) -> None:
+        super().__init__(message, remedy=remedy)
+        self.mistakes = mistakes
 
 
 class PolicyError(ConfigurationError):
@@ -102,7 +108,15 @@ class KubernetesThrottled(KubernetesError):
 
 
 class MetricsError(RebalancerError):
+    """``query`` is the name of the query that failed, ``url`` the address without credentials, ``status`` the HTTP status when there was one."""
+
     exit_status = 5
+
+    def __init__(self, message: str, *, remedy: str = "", query: str = "", url: str = "", status: int | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.query = query
+        self.url = url
+        self.status = status
 
 
 class PrometheusUnreachable(MetricsError):

@@ -10,7 +10,18 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from rebalancer.policy.quantities import CountOrPercent, Duration, LabelSelector, Percent, Strict
+from rebalancer.policy.quantities import (
+    CountOrPercent,
+    DnsLabel,
+    Duration,
+    LabelSelector,
+    MisplacedValue,
+    Percent,
+    Priority,
+    SignalName,
+    Strict,
+)
+from rebalancer.units import format_duration
 
 API_VERSION = "rebalancer.dev/v1alpha1"
 BUILT_IN_SIGNALS = ("cpu", "memory")
@@ -33,7 +44,7 @@ class Threshold(Strict):
 
 
 class Pool(Strict):
-    name: str = Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    name: DnsLabel
     node_selector: LabelSelector = LabelSelector()
     thresholds: Literal["absolute", "deviation"] = "absolute"
     signals: dict[str, Threshold] = Field(min_length=1)
@@ -43,14 +54,16 @@ class Pool(Strict):
         for name, threshold in self.signals.items():
             if self.thresholds == "absolute":
                 if not threshold.low <= threshold.target <= threshold.high:
-                    raise ValueError(
-                        f"signal {name}: low {threshold.low:g} <= target {threshold.target:g} <= high {threshold.high:g} does not hold; "
-                        "order the three marks"
+                    raise MisplacedValue(
+                        f"low {threshold.low:g} <= target {threshold.target:g} <= high {threshold.high:g} fails in pool {self.name}; "
+                        "order the three marks",
+                        at=("signals", name),
                     )
             elif threshold.target > threshold.high:
-                raise ValueError(
-                    f"signal {name}: as deviations target {threshold.target:g} must not be above high {threshold.high:g}; "
-                    "lower target or raise high"
+                raise MisplacedValue(
+                    f"as deviations target {threshold.target:g} must not be above high {threshold.high:g} in pool {self.name}; "
+                    "lower target or raise high",
+                    at=("signals", name),
                 )
         return self
 
@@ -78,7 +91,7 @@ class SignalQueries(Strict):
     staleness be seen behind an aggregation; without it the sample's own timestamp is all there is.
     """
 
-    name: str = Field(min_length=1, max_length=40, pattern=r"^[a-z][a-z0-9_]*$")
+    name: SignalName
     unit: str = Field(min_length=1, max_length=20)
     node_query: str = Field(min_length=1)
     pod_query: str = Field(min_length=1)
@@ -105,7 +118,9 @@ class Confirm(Strict):
     @model_validator(mode="after")
     def _can_happen(self) -> Confirm:
         if self.at_least > self.windows:
-            raise ValueError(f"atLeast {self.at_least} of windows {self.windows} can never be reached; lower atLeast or raise windows")
+            raise MisplacedValue(
+                f"{self.at_least} of {self.windows} windows can never be reached; lower atLeast or raise windows", at=("atLeast",)
+            )
         return self
 
 
@@ -131,7 +146,9 @@ class Cooldown(Strict):
     @model_validator(mode="after")
     def _bounded(self) -> Cooldown:
         if self.max < self.workload:
-            raise ValueError(f"max {self.max:g}s is shorter than workload {self.workload:g}s; raise max")
+            raise MisplacedValue(
+                f"{format_duration(self.max)} is shorter than cooldown.workload, {format_duration(self.workload)}; raise max", at=("max",)
+            )
         return self
 
 
@@ -154,7 +171,7 @@ class ClassRules(Strict):
 
 
 class Victims(Strict):
-    priority_below: str | int = "system-cluster-critical"
+    priority_below: Priority = "system-cluster-critical"
     """A PriorityClass by name, or a value; pods of that priority or above are never moved."""
     min_age: Duration = 600.0
     min_replicas: int = Field(default=2, ge=1)
@@ -213,7 +230,7 @@ DEFAULT_SIGNALS = {
 class Spec(Strict):
     mode: Mode = Mode.DRY_RUN
     interval: Duration = Field(default=120.0, ge=10)
-    pools: tuple[Pool, ...] = (Pool(name="default", signals=DEFAULT_SIGNALS),)
+    pools: tuple[Pool, ...] = Field(default=(Pool(name="default", signals=DEFAULT_SIGNALS),), min_length=1)
     signals: tuple[SignalQueries, ...] = ()
     metrics: Metrics = Metrics()
     confirm: Confirm = Confirm()
@@ -228,27 +245,38 @@ class Spec(Strict):
     """Write Events on pods and owners in evict mode."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Spec:
-        names = [pool.name for pool in self.pools]
-        if len(set(names)) != len(names):
-            double = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"two pools are called {double}; rename one")
+    def _pools_differ(self) -> Spec:
+        for row, pool in enumerate(self.pools):
+            for other in self.pools[:row]:
+                if pool.name == other.name:
+                    raise MisplacedValue(f"two pools are called {pool.name}; rename one", at=("pools", row, "name"))
+                if pool.node_selector == other.node_selector:
+                    raise MisplacedValue(
+                        f"pools {other.name} and {pool.name} select the same nodes; give them different selectors, a node is in one pool",
+                        at=("pools", row),
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _signals_and_pools_agree(self) -> Spec:
         own = [signal.name for signal in self.signals]
-        if len(set(own)) != len(own):
-            double = next(name for name in own if own.count(name) > 1)
-            raise ValueError(f"signal {double} is defined twice; keep one")
         known = {*BUILT_IN_SIGNALS, *own}
-        judged = {name for pool in self.pools for name in pool.signals}
-        for pool in self.pools:
+        for row, pool in enumerate(self.pools):
             for name in pool.signals:
                 if name not in known:
-                    raise ValueError(
+                    raise MisplacedValue(
                         f"pool {pool.name} judges signal {name}, for which there is no query; "
-                        f"define it under spec.signals or use one of {', '.join(sorted(known))}"
+                        f"define it under spec.signals or use one of {', '.join(sorted(known))}",
+                        at=("pools", row, "signals", name),
                     )
-        for name in own:
+        judged = {name for pool in self.pools for name in pool.signals}
+        for row, name in enumerate(own):
+            if name in own[:row]:
+                raise MisplacedValue(f"signal {name} is defined twice; keep one", at=("signals", row, "name"))
             if name not in judged:
-                raise ValueError(f"signal {name} has queries, but no pool judges it; give a pool its marks or delete it")
+                raise MisplacedValue(
+                    f"signal {name} has queries, but no pool judges it; give a pool its marks or delete it", at=("signals", row, "name")
+                )
         return self
 
     @property
