@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rebalancer.state.scheduling import Taint
+from rebalancer.kube.patches import SoftTaint
+from rebalancer.plan.tolerations import HOT_TAINT
 
-HOT_TAINT_KEY = "rebalancer.dev/hot"
-HOT_TAINT = Taint(key=HOT_TAINT_KEY, value="true", effect="PreferNoSchedule")
+SOFT_TAINT = SoftTaint(key=HOT_TAINT.key, value=HOT_TAINT.value)
 CANDIDATE = "rebalancer.dev/candidate"
 REASON_MOVED = "Rebalanced"
 REASON_REFUSED = "RebalanceRefused"

@@ -21,6 +21,7 @@ from rebalancer.plan.model import (
     ShareReport,
     Summary,
 )
+from rebalancer.plan.tolerations import HOT_TAINT
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState, Share
@@ -135,6 +136,7 @@ def _node(state: ClusterState, findings: Findings, bench: Bench, after: FloatArr
         signals=signals,
         reason=findings.reasons[row],
         steered=bool(bench.soft_tainted[row]),
+        tainted=any(taint.key == HOT_TAINT.key for taint in state.nodes.taints[row]),
     )
 
 

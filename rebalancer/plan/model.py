@@ -79,7 +79,9 @@ class NodeReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     signals: dict[str, NodeSignal]
     reason: str = ""
     steered: bool = False
-    """The plan wants a soft taint on it."""
+    """The node is to carry the soft taint while the plan is carried out."""
+    tainted: bool = False
+    """It carries the soft taint already."""
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

@@ -1,0 +1,90 @@
+"""Annotate mode: marks the candidates of a plan on their pods, for people and for other controllers, and evicts nothing.
+
+The mark is one annotation with the reason, the gain, the destination and an end; what the newest plan does not name any more is taken off.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebalancer.act.names import CANDIDATE
+from rebalancer.act.outcome import Outcome, Result
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesForbidden, KubernetesNotFound, KubernetesThrottled
+from rebalancer.kube.client import KubeClient
+from rebalancer.kube.lists import list_all
+from rebalancer.kube.operations import pod_path
+from rebalancer.kube.patches import annotate
+from rebalancer.kube.resources import PODS
+from rebalancer.plan.model import Move, Plan, PodRef
+from rebalancer.units import format_time
+
+KEEP_S = 1800.0
+
+
+class CandidateMark(msgspec.Struct, frozen=True, rename="camel"):
+    """The value of ``rebalancer.dev/candidate``."""
+
+    reason: str
+    gain: float
+    source: str
+    destination: str
+    expires: str
+
+
+class AnnotateActuator:
+    """``keep_s``: how long a mark is good for when no later plan renews it."""
+
+    def __init__(self, client: KubeClient, *, keep_s: float = KEEP_S) -> None:
+        self._client = client
+        self._keep_s = keep_s
+
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
+        wanted = {move.pod.uid for move in plan.moves}
+        return self._take_off(keep=wanted, deadline=deadline)
+
+    def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
+        mark = CandidateMark(
+            reason=move.reason,
+            gain=move.gain,
+            source=move.source,
+            destination=move.destination,
+            expires=format_time(at + self._keep_s),
+        )
+        value = msgspec.json.encode(mark).decode()
+        path = pod_path(namespace=move.pod.namespace, name=move.pod.name)
+        try:
+            annotate(self._client, path, {CANDIDATE: value}, uid=move.pod.uid, deadline=deadline)
+        except (KubernetesNotFound, KubernetesConflict):
+            return Outcome(move, Result.GONE, "it is gone, or another pod of the same name by now")
+        except KubernetesForbidden as error:
+            return Outcome(move, Result.FORBIDDEN, str(error), stop=True)
+        except KubernetesThrottled as error:
+            return Outcome(move, Result.THROTTLED, str(error), stop=True)
+        except KubernetesError as error:
+            return Outcome(move, Result.FAILED, str(error))
+        return Outcome(move, Result.ANNOTATED, f"marked as a candidate until {mark.expires}")
+
+    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
+        return self._take_off(keep=set(), deadline=deadline)
+
+    def _take_off(self, *, keep: set[str], deadline: Deadline) -> tuple[str, ...]:
+        """Remove the mark from every pod that carries it and is not in ``keep`` (uids)."""
+        marked = [
+            PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)
+            for pod in list_all(self._client, PODS, deadline=deadline).items
+            if CANDIDATE in (pod.metadata.annotations or {}) and pod.metadata.uid not in keep
+        ]
+        notes: list[str] = []
+        removed = 0
+        for pod in marked:
+            try:
+                path = pod_path(namespace=pod.namespace, name=pod.name)
+                removed += annotate(self._client, path, {CANDIDATE: None}, uid=pod.uid, deadline=deadline)
+            except (KubernetesNotFound, KubernetesConflict):
+                continue
+            except KubernetesError as error:
+                notes.append(f"mark on pod {pod.namespace}/{pod.name} could not be removed: {error}")
+        if removed:
+            notes.append(f"{removed} candidate mark{'s' if removed != 1 else ''} that no longer hold{'s' if removed == 1 else ''} removed")
+        return tuple(notes)

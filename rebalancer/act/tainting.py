@@ -1,0 +1,88 @@
+"""Soft taints: while a plan is carried out, warm nodes repel new pods a little, so that replacements land on cooler ones.
+
+They are ours by their key, written only on change, and leave as soon as their reason does: when the node is at or under its target, when its
+load is no longer known, when every node of its pool is warm, on clean shutdown, and by `rebalancer cleanup`. A crash leaves them to the
+next start, whose first cycle sees them on the nodes and judges them like its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rebalancer.act.names import SOFT_TAINT
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesError, KubernetesNotFound
+from rebalancer.kube.client import KubeClient
+from rebalancer.kube.lists import list_all
+from rebalancer.kube.patches import add_soft_taint, remove_soft_taint
+from rebalancer.kube.resources import NODES
+from rebalancer.plan.model import NodeReport, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class TaintWork:
+    """Names of nodes to change."""
+
+    add: tuple[str, ...]
+    remove: tuple[str, ...]
+
+
+def taint_work(plan: Plan) -> TaintWork:
+    """What the plan changes about soft taints. A plan without moves adds none, and keeps those whose node is still warm."""
+    stay = _warm(plan.nodes)
+    wanted = set(plan.soft_taints)
+    present = {report.name for report in plan.nodes if report.tainted}
+    return TaintWork(add=tuple(sorted(wanted - present)), remove=tuple(sorted(present - wanted - stay)))
+
+
+def _warm(nodes: Iterable[NodeReport]) -> set[str]:
+    """Known nodes above target on a judged signal, without those of pools where every known node is."""
+    by_pool: dict[str | None, dict[str, bool]] = {}
+    for report in nodes:
+        if report.node_class != "unknown":
+            by_pool.setdefault(report.pool, {})[report.name] = _above_target(report)
+    return {name for pool in by_pool.values() if not all(pool.values()) for name, warm in pool.items() if warm}
+
+
+def _above_target(report: NodeReport) -> bool:
+    return any(s.load is not None and s.target is not None and s.load > s.target for s in report.signals.values())
+
+
+class SoftTainting:
+    """Keeps the taints of the cluster in step with a plan. A failed patch is told and left to the next cycle; it never stops one."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def apply(self, work: TaintWork, *, deadline: Deadline) -> tuple[str, ...]:
+        notes: list[str] = []
+        added = [name for name in work.add if self._changed(name, present=True, deadline=deadline, notes=notes)]
+        removed = [name for name in work.remove if self._changed(name, present=False, deadline=deadline, notes=notes)]
+        if added:
+            notes.append(f"soft taint {SOFT_TAINT.key} put on {_listed(added)}")
+        if removed:
+            notes.append(f"soft taint {SOFT_TAINT.key} taken off {_listed(removed)}")
+        return tuple(notes)
+
+    def remove_all(self, *, deadline: Deadline) -> tuple[str, ...]:
+        """Take ours off every node of the cluster, whoever put it there. Raises KubernetesError when the nodes cannot be listed."""
+        nodes = list_all(self._client, NODES, deadline=deadline).items
+        ours = [n.metadata.name for n in nodes if any(t.key == SOFT_TAINT.key for t in n.spec.taints or ())]
+        return self.apply(TaintWork(add=(), remove=tuple(sorted(ours))), deadline=deadline)
+
+    def _changed(self, name: str, *, present: bool, deadline: Deadline, notes: list[str]) -> bool:
+        try:
+            if present:
+                return add_soft_taint(self._client, name, SOFT_TAINT, deadline=deadline)
+            return remove_soft_taint(self._client, name, SOFT_TAINT.key, deadline=deadline)
+        except KubernetesNotFound:
+            return False
+        except KubernetesError as error:
+            notes.append(f"soft taint of node {name} could not be changed: {error}")
+            return False
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
