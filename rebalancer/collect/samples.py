@@ -39,6 +39,10 @@ class SignalSamples:
     capacity_resource: str | None = None
     failed: str = ""
     """Why the signal has no samples at all, in words; empty when it was answered."""
+    source: str = ""
+    """Which of the known exporters the node usage came from."""
+    pods_failed: str = ""
+    """Why the usage of pods is missing while that of nodes is there, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +54,9 @@ class Samples:
     dropped: Mapping[str, int] = field(default_factory=dict)
     """reason -> number of samples that were not used."""
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What Prometheus said with its answers, each once. Not empty: some answer is partial, and what is missing in it is unknown."""
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.warnings)

@@ -1,0 +1,154 @@
+"""Which queries a policy asks for: each judged signal with its ways to measure nodes and pods, in the order in which they are tried.
+
+Built-in signals and the operator's own become the same shape here, so that nothing further on has to tell them apart. The whole list can
+be had before anything is asked (`describe_queries`), for ``rebalancer check`` to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalancer.collect.queries import (
+    BuiltInSignal,
+    NamedQuery,
+    NodeSource,
+    PodSource,
+    Subject,
+    last_seen_query,
+    live_query,
+    own_query,
+    pod_usage_query,
+    usage_query,
+)
+from rebalancer.collect.signals import built_in_signals
+from rebalancer.errors import PolicyError
+from rebalancer.policy.model import Capacity, SignalQueries, Spec
+from rebalancer.state.tables import Signal
+
+Shards = Sequence[Sequence[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWay:
+    """``live`` and ``last_seen`` yield times of raw samples, series by series; ``age`` yields ages, node by node; all may be missing."""
+
+    source: str
+    usage: NamedQuery
+    live: NamedQuery | None = None
+    last_seen: NamedQuery | None = None
+    age: NamedQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodWay:
+    """One query a shard."""
+
+    source: str
+    usage: tuple[NamedQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalPlan:
+    signal: Signal
+    maximum: float | None
+    nodes: tuple[NodeWay, ...]
+    pods: tuple[PodWay, ...]
+    capacity: Capacity
+    capacity_query: NamedQuery | None = None
+
+
+def forced_label(spec: Spec) -> str | None:
+    """The label that alone may name the node, or None when it is to be detected."""
+    return None if spec.metrics.node_label == "auto" else spec.metrics.node_label
+
+
+def plan_signals(spec: Spec, *, shards: Shards = (None,)) -> tuple[SignalPlan, ...]:
+    """One plan a judged signal, in the order of `Spec.judged_signals`. Raises PolicyError when a signal has no queries."""
+    own = {signal.name: signal for signal in spec.signals}
+    known = built_in_signals()
+    plans = []
+    for name in spec.judged_signals:
+        if name in own:
+            plans.append(_own_plan(own[name], spec, built_in=known.get(name)))
+        elif name in known:
+            plans.append(_built_in_plan(known[name], spec, shards=shards))
+        else:
+            raise PolicyError(f"signal {name} has no query", remedy="define it under spec.signals")
+    return tuple(plans)
+
+
+def describe_queries(spec: Spec) -> tuple[NamedQuery, ...]:
+    """Every query that a cycle may send for this policy, except those that only help to find node names."""
+    queries: list[NamedQuery] = []
+    for plan in plan_signals(spec):
+        for way in plan.nodes:
+            queries.extend(query for query in (way.usage, way.live, way.last_seen, way.age) if query is not None)
+        for pod_way in plan.pods:
+            queries.extend(pod_way.usage)
+        if plan.capacity_query is not None:
+            queries.append(plan.capacity_query)
+    return tuple(queries)
+
+
+def _built_in_plan(built_in: BuiltInSignal, spec: Spec, *, shards: Shards) -> SignalPlan:
+    signal = built_in.signal
+    return SignalPlan(
+        signal=signal,
+        maximum=built_in.maximum,
+        nodes=tuple(_node_way(signal.name, source, spec) for source in built_in.nodes),
+        pods=tuple(_pod_way(signal.name, source, spec, shards=shards) for source in built_in.pods),
+        capacity=Capacity(resource=signal.resource) if signal.resource is not None else Capacity(value=1.0),
+    )
+
+
+def _node_way(signal: str, source: NodeSource, spec: Spec) -> NodeWay:
+    window_s = spec.metrics.window
+    lookback_s = max(window_s, spec.metrics.max_age) + 60.0
+    label = f"{signal} of nodes ({source.name})"
+    usage = usage_query(source.usage, window_s=window_s, statistic=spec.metrics.statistic)
+    return NodeWay(
+        source=source.name,
+        usage=NamedQuery(name=label, signal=signal, text=usage, subject="nodes"),
+        live=NamedQuery(name=f"age of {label}", signal=signal, text=live_query(source), subject="age"),
+        last_seen=NamedQuery(
+            name=f"last sample of {label}", signal=signal, text=last_seen_query(source, lookback_s=lookback_s), subject="age"
+        ),
+    )
+
+
+def _pod_way(signal: str, source: PodSource, spec: Spec, *, shards: Shards) -> PodWay:
+    queries = []
+    for number, namespaces in enumerate(shards, start=1):
+        part = f", part {number} of {len(shards)}" if len(shards) > 1 else ""
+        text = pod_usage_query(
+            source,
+            window_s=spec.metrics.window,
+            statistic=spec.metrics.statistic,
+            node_label=forced_label(spec),
+            namespaces=namespaces,
+        )
+        queries.append(NamedQuery(name=f"{signal} of pods ({source.name}{part})", signal=signal, text=text, subject="pods"))
+    return PodWay(source=source.name, usage=tuple(queries))
+
+
+def _own_plan(own: SignalQueries, spec: Spec, *, built_in: BuiltInSignal | None) -> SignalPlan:
+    """A query of the operator's is one way, without alternatives; the resource that it is compared with is that of its capacity."""
+    window_s, name = spec.metrics.window, own.name
+    resource = built_in.signal.resource if built_in is not None else own.capacity.resource
+
+    def query(subject: Subject, what: str, text: str) -> NamedQuery:
+        return NamedQuery(name=f"{name} {what} (policy)", signal=name, text=own_query(text, window_s=window_s), subject=subject)
+
+    nodes = query("nodes", "of nodes", own.node_query)
+    pods = query("pods", "of pods", own.pod_query)
+    age = query("age", "ages of nodes", own.node_age_query) if own.node_age_query is not None else None
+    capacity = query("capacity", "capacity of nodes", own.capacity.query) if own.capacity.query is not None else None
+    return SignalPlan(
+        signal=Signal(name, own.unit, resource),
+        maximum=own.maximum if own.maximum is not None else (built_in.maximum if built_in is not None else None),
+        nodes=(NodeWay(source="policy", usage=nodes, age=age),),
+        pods=(PodWay(source="policy", usage=(pods,)),),
+        capacity=own.capacity,
+        capacity_query=capacity,
+    )
