@@ -1,0 +1,182 @@
+"""From API objects and samples to the one state that a cycle decides on.
+
+The order follows what needs what: nodes, then pods with their owners and ties, then the two axes, then the load of nodes and pods. Every
+object that could not be read and every sample that belongs to nothing is counted in the coverage, never passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalancer.collect.budgets import budgets_by_labels, budgets_of
+from rebalancer.collect.claims import Claims
+from rebalancer.collect.cluster import ClusterObjects
+from rebalancer.collect.coverage import Gaps, coverage
+from rebalancer.collect.estimates import PodAges, with_estimates
+from rebalancer.collect.gangs import scheduling_group
+from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
+from rebalancer.collect.owners import Owners
+from rebalancer.collect.pod_rows import Character, ReadablePods, Standing, Ties, character, readable_pods, standing, ties
+from rebalancer.collect.samples import Samples
+from rebalancer.collect.usage_columns import PodUsageColumns, node_columns, pod_columns
+from rebalancer.collect.workload_table import Ownership, build_workloads, ownership
+from rebalancer.state.arrays import FloatArray
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.freezing import freeze
+from rebalancer.state.tables import Budget, Phase, Pods
+
+NATIVE = ("cpu", "memory", "ephemeral-storage", "pods")
+SAMPLES_ARE_LATE_S = 180.0
+"""How long a pod may be without a sample after its first whole window before that counts as unknown: the policy's default maxAge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PodParts:
+    """The pod table before it is put together."""
+
+    readable: ReadablePods
+    standing: Standing
+    owned: Ownership
+    character: Character
+    ties: Ties
+    request: FloatArray
+    incoming: FloatArray
+    scored: FloatArray
+
+
+def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: float = SAMPLES_ARE_LATE_S) -> ClusterState:
+    """The state at ``at`` (unix seconds). ``late_s``: how late samples of pods may be (the policy's maxAge)."""
+    node_wires = sorted_nodes(objects.nodes)
+    node_index = {wire.metadata.name: row for row, wire in enumerate(node_wires)}
+    found = read_amounts(node_wires)
+    readable = readable_pods(objects.pods)
+    resources = (*NATIVE, *sorted((found.names | readable.table.names).difference(NATIVE)))
+    parts = _pod_parts(objects, readable, node_index, resources)
+    capacity = capacity_matrix(tuple(node_index), found, samples)
+    node_usage = node_columns(tuple(node_index), samples, capacity=capacity)
+    pod_usage = _pod_usage(parts, node_index, samples)
+    nodes = build_nodes(
+        node_wires,
+        allocatable=allocatable_matrix(found, resources),
+        capacity=capacity,
+        usage=node_usage,
+        departed=pod_usage.departed,
+    )
+    ages = _ages(parts.standing, at=at, window_s=samples.window_s, late_s=late_s)
+    budgets = budgets_of(objects.budgets)
+    pods = _build_pods(parts, pod_usage, ages=ages, budgets=budgets, samples=samples, resources=resources)
+    serving = parts.standing.active & ~parts.standing.terminating & (parts.standing.phase == int(Phase.RUNNING))
+    state = ClusterState(
+        cluster=objects.cluster,
+        at=at,
+        resources=resources,
+        signals=tuple(signal.signal for signal in samples.signals),
+        nodes=nodes,
+        pods=pods,
+        workloads=build_workloads(parts.owned, objects.autoscalers, pod_ready=parts.standing.ready, pod_counts=serving),
+        budgets=budgets,
+        label_sets=parts.ties.label_sets,
+        constraints=parts.ties.constraint_values,
+        controllers=parts.owned.controllers,
+        namespaces={wire.metadata.name: wire.metadata.labels or {} for wire in objects.namespaces},
+        priorities={wire.metadata.name: wire.value for wire in objects.priority_classes},
+        tenants=(),
+        coverage=coverage(nodes, pods, samples, ages=ages, gaps=_gaps(objects, parts, found, pod_usage)),
+        window_s=samples.window_s,
+        step_s=samples.step_s,
+    )
+    return freeze(state)
+
+
+def _pod_parts(objects: ClusterObjects, readable: ReadablePods, node_index: Mapping[str, int], resources: Sequence[str]) -> _PodParts:
+    request, incoming, scored = readable.table.matrices(readable.requests, resources)
+    owned = ownership(readable.pods, Owners(objects))
+    return _PodParts(
+        readable=readable,
+        standing=standing(readable.pods, node_index),
+        owned=owned,
+        character=character(readable.pods, owned, requested=np.asarray((incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)),
+        ties=ties(readable.pods, Claims(objects.claims, objects.volumes)),
+        request=request,
+        incoming=incoming,
+        scored=scored,
+    )
+
+
+def _pod_usage(parts: _PodParts, node_index: Mapping[str, int], samples: Samples) -> PodUsageColumns:
+    """Only pods that use a node now can own a sample; what is measured of the others has left."""
+    active = parts.standing.active.tolist()
+    rows = {(pod.metadata.namespace, pod.metadata.name): row for row, pod in enumerate(parts.readable.pods) if active[row]}
+    return pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples)
+
+
+def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodAges:
+    since = np.where(np.isnan(where.started_at), where.created_at, where.started_at)
+    return PodAges(active=where.active, age_s=at - since, window_s=window_s, late_s=late_s)
+
+
+def _build_pods(
+    parts: _PodParts, measured: PodUsageColumns, *, ages: PodAges, budgets: Sequence[Budget], samples: Samples, resources: Sequence[str]
+) -> Pods:
+    wires, where, owned, what, tied = parts.readable.pods, parts.standing, parts.owned, parts.character, parts.ties
+    signals = tuple(each.signal for each in samples.signals)
+    asked = [_asked(parts, signal.resource, resources) for signal in signals]
+    usage, estimated = with_estimates(measured.measured, ages=ages, workload=owned.workload, signals=signals, asked=asked)
+    by_labels = budgets_by_labels(budgets, tied.label_sets)
+    return Pods(
+        uids=tuple(wire.metadata.uid for wire in wires),
+        names=tuple(wire.metadata.name for wire in wires),
+        namespaces=tuple(wire.metadata.namespace for wire in wires),
+        node=where.node,
+        workload=owned.workload,
+        controller=owned.controller,
+        tenant=np.full(len(wires), -1, dtype=np.int64),
+        labels=tied.labels,
+        constraints=tied.constraints,
+        request=parts.request,
+        incoming_request=parts.incoming,
+        scored_request=parts.scored,
+        measured=measured.measured,
+        usage=usage,
+        estimated=estimated,
+        priority=what.priority,
+        qos=what.qos,
+        phase=where.phase,
+        ready=where.ready,
+        terminating=where.terminating,
+        created_at=where.created_at,
+        started_at=where.started_at,
+        classes=what.classes,
+        mirror=what.mirror,
+        annotations=what.annotations,
+        volumes=tied.volumes,
+        budgets=tuple(by_labels[row] for row in tied.labels.tolist()),
+        restart_policy=tuple(wire.spec.restart_policy or "Always" for wire in wires),
+        scheduling_group=tuple(scheduling_group(wire, what.annotations[row]) for row, wire in enumerate(wires)),
+    )
+
+
+def _asked(parts: _PodParts, resource: str | None, resources: Sequence[str]) -> FloatArray | None:
+    """(pods,): the request that stands in for a missing measurement; the scheduler's default where nothing is requested, else unknown."""
+    if resource is None or resource not in resources:
+        return None
+    column = resources.index(resource)
+    asked = parts.request[:, column]
+    if column < parts.scored.shape[1]:
+        asked = np.maximum(asked, parts.scored[:, column])
+    return np.where(asked > 0, asked, np.nan)
+
+
+def _gaps(objects: ClusterObjects, parts: _PodParts, found: NodeAmounts, usage: PodUsageColumns) -> Gaps:
+    lost = [pod.metadata.name for row, pod in enumerate(parts.readable.pods) if pod.spec.node_name and parts.standing.node[row] < 0]
+    return Gaps(
+        odd=objects.odd,
+        unreadable_pods=parts.readable.unreadable,
+        homeless_pods=len(lost),
+        bad_class_words=parts.character.bad_class_words,
+        amounts=found,
+        dropped=usage.dropped,
+    )

@@ -1,0 +1,144 @@
+"""Every list that a cycle needs from the API server, read once, in an order that leaves no loose ends.
+
+Pods come first and what they point to afterwards: a node, an owner or a claim that was created in between is then found. Disruption budgets
+come late, since what they allow changes fastest. All lists are required: without workloads a rollout is not seen, without claims a pod is
+promised a node that its disk cannot reach, so a list that is forbidden or absent ends the cycle instead of weakening a rule.
+
+Nothing is decided here; `assemble` turns the objects into the state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from rebalancer.collect.samples import NodeDirectory, PodKey
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesError
+from rebalancer.kube import resources
+from rebalancer.kube.client import KubeClient
+from rebalancer.kube.lists import Resource, list_all
+from rebalancer.kube.wire import (
+    AutoscalerWire,
+    BudgetWire,
+    ClaimWire,
+    MetadataWire,
+    NodeWire,
+    PersistentVolumeWire,
+    PriorityClassWire,
+)
+from rebalancer.kube.wire_pods import PodWire
+from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_IDENTITY_NAMESPACE = "kube-system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObjects:
+    """The API objects of one cycle. ``odd``: "<list>: <reason>" -> objects that could not be read and were left out."""
+
+    cluster: str
+    """uid of the kube-system namespace."""
+    nodes: list[NodeWire] = field(default_factory=list)
+    pods: list[PodWire] = field(default_factory=list)
+    namespaces: list[MetadataWire] = field(default_factory=list)
+    replica_sets: list[ReplicaSetWire] = field(default_factory=list)
+    deployments: list[DeploymentWire] = field(default_factory=list)
+    stateful_sets: list[StatefulSetWire] = field(default_factory=list)
+    daemon_sets: list[DaemonSetWire] = field(default_factory=list)
+    jobs: list[JobWire] = field(default_factory=list)
+    cron_jobs: list[MetadataWire] = field(default_factory=list)
+    autoscalers: list[AutoscalerWire] = field(default_factory=list)
+    priority_classes: list[PriorityClassWire] = field(default_factory=list)
+    claims: list[ClaimWire] = field(default_factory=list)
+    volumes: list[PersistentVolumeWire] = field(default_factory=list)
+    budgets: list[BudgetWire] = field(default_factory=list)
+    odd: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Reader:
+    """Lists one resource after the other and keeps count of what could not be read."""
+
+    def __init__(self, client: KubeClient, deadline: Deadline) -> None:
+        self._client = client
+        self._deadline = deadline
+        self.odd: Counter[str] = Counter()
+
+    def read(self, resource: Resource[T]) -> list[T]:
+        listed = list_all(self._client, resource, deadline=self._deadline)
+        for reason, count in listed.odd.items():
+            self.odd[f"{resource.name}: {reason}"] += count
+        return listed.items
+
+
+def read_cluster(client: KubeClient, *, deadline: Deadline) -> ClusterObjects:
+    """Read everything. Raises what `list_all` raises (unreachable, forbidden, absent, expired, throttled past the deadline), and
+    KubernetesError when the cluster has no kube-system namespace and so no identity."""
+    reader = _Reader(client, deadline)
+    pods = reader.read(resources.PODS)
+    nodes = reader.read(resources.NODES)
+    namespaces = reader.read(resources.NAMESPACES)
+    replica_sets = reader.read(resources.REPLICA_SET_OWNERS)
+    if _some_pod_ends_at_a_replica_set(pods, replica_sets):
+        replica_sets = reader.read(resources.REPLICA_SETS)
+    return ClusterObjects(
+        cluster=_identity(namespaces),
+        pods=pods,
+        nodes=nodes,
+        namespaces=namespaces,
+        replica_sets=replica_sets,
+        deployments=reader.read(resources.DEPLOYMENTS),
+        stateful_sets=reader.read(resources.STATEFUL_SETS),
+        daemon_sets=reader.read(resources.DAEMON_SETS),
+        jobs=reader.read(resources.JOBS),
+        cron_jobs=reader.read(resources.CRON_JOBS),
+        autoscalers=reader.read(resources.AUTOSCALERS),
+        priority_classes=reader.read(resources.PRIORITY_CLASSES),
+        claims=reader.read(resources.CLAIMS),
+        volumes=reader.read(resources.VOLUMES),
+        budgets=reader.read(resources.BUDGETS),
+        odd=dict(reader.odd),
+    )
+
+
+def _identity(namespaces: Iterable[MetadataWire]) -> str:
+    for namespace in namespaces:
+        if namespace.metadata.name == _IDENTITY_NAMESPACE and namespace.metadata.uid:
+            return namespace.metadata.uid
+    raise KubernetesError(
+        f"the list of namespaces holds no {_IDENTITY_NAMESPACE} with a uid, so the cluster cannot be told from another",
+        remedy="check that the kubeconfig context points at a Kubernetes API server and not at one of its virtual workspaces",
+    )
+
+
+def _some_pod_ends_at_a_replica_set(pods: Iterable[PodWire], replica_sets: Iterable[ReplicaSetWire]) -> bool:
+    """Whether a ReplicaSet without an owner has pods: then its replicas count, and its metadata does not hold them."""
+    roots = {rs.metadata.uid for rs in replica_sets if rs.spec is None and rs.metadata.controller is None}
+    if not roots:
+        return False
+    return any(owner.controller and owner.uid in roots for pod in pods for owner in pod.metadata.owner_references or ())
+
+
+def node_directory(objects: ClusterObjects) -> NodeDirectory:
+    """What helps to find the node behind a series: names, addresses that belong to one node alone, and where each pod is."""
+    addresses: dict[str, str] = {}
+    shared: set[str] = set()
+    for node in objects.nodes:
+        name = node.metadata.name
+        for address in {entry.address for entry in node.status.addresses or () if entry.address}:
+            if addresses.setdefault(address, name) != name:
+                shared.add(address)
+    pod_nodes: dict[PodKey, str] = {
+        (pod.metadata.namespace, pod.metadata.name): pod.spec.node_name for pod in objects.pods if pod.spec.node_name
+    }
+    return NodeDirectory(
+        names=frozenset(node.metadata.name for node in objects.nodes),
+        addresses={address: name for address, name in addresses.items() if address not in shared},
+        pod_nodes=pod_nodes,
+    )

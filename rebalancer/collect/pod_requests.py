@@ -1,0 +1,130 @@
+"""The requests of pods as matrices, each distinct combination of spec and resize status computed once.
+
+Turns wire structs into the plain values that `state.requests` computes with; no rule of Kubernetes lives here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from rebalancer.kube.wire_pods import ContainerStatusWire, ContainerWire, PodWire, ResourcesWire
+from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.state.requests import (
+    CPU,
+    MEMORY,
+    Amounts,
+    ContainerRequest,
+    PodRequest,
+    amounts,
+    in_units,
+    incoming_request,
+    request,
+    scored_request,
+)
+
+SCORED = (CPU, MEMORY)
+_PODS = "pods"
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    request: Amounts
+    incoming: Amounts
+    scored: Amounts
+
+
+class RequestTable:
+    """Collects distinct requests; `row` gives each pod the number of its own, the matrices spread them over pods."""
+
+    def __init__(self) -> None:
+        self._figures: list[_Figures] = []
+        self._rows: dict[bytes, int] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every resource that some pod requests."""
+        return frozenset(name for figures in self._figures for each in (figures.request, figures.incoming) for name in each)
+
+    def row(self, pod: PodWire) -> int:
+        """Raises ValueError when a quantity cannot be read."""
+        spec, status = pod.spec, pod.status
+        infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in status.conditions or ())
+        key = self._encode(
+            (
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.resources,
+                status.container_statuses,
+                status.init_container_statuses,
+                status.resources,
+                status.allocated_resources,
+                infeasible,
+            )
+        )
+        found = self._rows.get(key)
+        if found is None:
+            value = pod_request(pod, infeasible=infeasible)
+            figures = _Figures(request=request(value), incoming=incoming_request(value), scored=scored_request(value))
+            found = self._rows[key] = len(self._figures)
+            self._figures.append(figures)
+        return found
+
+    def matrices(self, rows: IntArray, resources: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """``request`` and ``incoming_request`` (pods, resources), ``scored_request`` (pods, 2); the column ``pods`` is 1."""
+        bound = _matrix((figures.request for figures in self._figures), len(self._figures), resources)
+        incoming = _matrix((figures.incoming for figures in self._figures), len(self._figures), resources)
+        scored = _matrix((figures.scored for figures in self._figures), len(self._figures), SCORED)
+        bound[:, list(resources).index(_PODS)] = incoming[:, list(resources).index(_PODS)] = 1.0
+        return bound[rows], incoming[rows], scored[rows]
+
+
+def _matrix(distinct: Iterable[Amounts], count: int, names: Sequence[str]) -> FloatArray:
+    column = {name: number for number, name in enumerate(names)}
+    matrix = np.zeros((count, len(names)))
+    for row, each in enumerate(distinct):
+        for name, value in each.items():
+            matrix[row, column[name]] = in_units(name, value)
+    return matrix
+
+
+def pod_request(pod: PodWire, *, infeasible: bool) -> PodRequest:
+    """The plain value behind a pod. Raises ValueError when a quantity cannot be read."""
+    spec, status = pod.spec, pod.status
+    level = _requests(spec.resources)
+    return PodRequest(
+        containers=_containers(spec.containers, status.container_statuses),
+        init_containers=_containers(spec.init_containers, status.init_container_statuses),
+        overhead=amounts(spec.overhead),
+        level=level,
+        level_allocated=None if status.allocated_resources is None else amounts(status.allocated_resources),
+        level_actual=_requests(status.resources) if level is not None else None,
+        infeasible=infeasible,
+    )
+
+
+def _requests(resources: ResourcesWire | None) -> Amounts | None:
+    return None if resources is None or resources.requests is None else amounts(resources.requests)
+
+
+def _containers(wires: Iterable[ContainerWire] | None, statuses: Iterable[ContainerStatusWire] | None) -> tuple[ContainerRequest, ...]:
+    status_of: Mapping[str, ContainerStatusWire] = {status.name: status for status in statuses or ()}
+    return tuple(_container(wire, status_of.get(wire.name)) for wire in wires or ())
+
+
+def _container(wire: ContainerWire, status: ContainerStatusWire | None) -> ContainerRequest:
+    asked = amounts(wire.resources.requests) if wire.resources is not None else {}
+    sidecar = wire.restart_policy == "Always"
+    if status is None or status.resources is None:
+        return ContainerRequest(request=asked, sidecar=sidecar)
+    return ContainerRequest(
+        request=asked,
+        sidecar=sidecar,
+        allocated=None if status.allocated_resources is None else amounts(status.allocated_resources),
+        actual=amounts(status.resources.requests),
+    )
