@@ -86,10 +86,11 @@ def read_consent(state: ClusterState, pod: int) -> Consent:
     of_workload = state.workloads.annotations[workload] if workload >= 0 else {}
     if not of_pod and not of_workload:
         return SILENT
-    for key, read in _READERS.items():
-        for said, where in ((of_pod, "pod"), (of_workload, "workload")):
-            value = said.get(key)
-            if value is not None and (objection := read(key, value)):
-                return Consent(protection=f"annotation {objection} on the {where}")
+    for said, where in ((of_pod, "pod"), (of_workload, "workload")):
+        if not said:
+            continue
+        for key, read in _READERS.items():  # in this order, so that the sentence does not depend on that of the annotations
+            if key in said and (objection := read(key, said[key])):
+                return Consent(protection=f"the {where}'s annotation {objection}")
     said_yes = [key for key in _OPT_IN_KEYS if "true" in (of_pod.get(key), of_workload.get(key))]
     return Consent(opted_in=bool(said_yes), by_own_annotation=EVICT in said_yes)

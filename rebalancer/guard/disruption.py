@@ -9,11 +9,13 @@ from __future__ import annotations
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.tables import Phase
 
+_OUTSIDE = frozenset({int(Phase.PENDING), int(Phase.SUCCEEDED), int(Phase.FAILED)})
+
 
 def outside_budgets(state: ClusterState, pod: int) -> bool:
     """True when the Eviction API does not consult budgets for the pod at all."""
     pods = state.pods
-    return bool(pods.terminating[pod]) or pods.phase[pod] in (Phase.PENDING, Phase.SUCCEEDED, Phase.FAILED)
+    return bool(pods.terminating[pod]) or int(pods.phase[pod]) in _OUTSIDE
 
 
 def disruption_cost(state: ClusterState, pod: int, budget: int) -> int:

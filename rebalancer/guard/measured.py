@@ -40,7 +40,8 @@ def judged_by_policy(state: ClusterState, spec: Spec) -> BoolArray:
 def measured_pods(state: ClusterState, spec: Spec, judged: BoolArray) -> Measured:
     """Compare every pod with what its node is judged by, ``judged`` (nodes, signals)."""
     of_any = np.array([signal.name in spec.judged_signals for signal in state.signals], dtype=np.bool_)
-    asked = np.where(judged.any(axis=1)[:, None], judged, of_any[None, :])
+    silent: BoolArray = np.logical_not(judged.any(axis=1, keepdims=True))
+    asked = np.where(silent, of_any[None, :], judged)
     wanted: BoolArray = np.vstack([asked, of_any[None, :]])[state.pods.node]  # node -1 picks the last row
     unknown: BoolArray = np.logical_and(wanted, ~np.isfinite(state.pods.usage))
     estimated: BoolArray = np.logical_and(wanted, state.pods.estimated) & ~unknown

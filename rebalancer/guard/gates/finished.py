@@ -6,13 +6,14 @@ from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
 from rebalancer.state.tables import Phase
 
 NAME = "finished"
+FINISHED = {int(phase): phase.name.capitalize() for phase in (Phase.SUCCEEDED, Phase.FAILED)}
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
-    phase = Phase(int(scene.state.pods.phase[candidate.pod]))
-    if phase not in (Phase.SUCCEEDED, Phase.FAILED):
+    phase = int(scene.state.pods.phase[candidate.pod])
+    if phase not in FINISHED:
         return None
-    return Refusal(NAME, f"it has finished (phase {phase.name.capitalize()}) and uses nothing", retryable=False)
+    return Refusal(NAME, f"it has finished (phase {FINISHED[phase]}) and uses nothing", retryable=False)
 
 
 GATE = Gate(

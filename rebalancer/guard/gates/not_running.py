@@ -6,15 +6,16 @@ from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
 from rebalancer.state.tables import Phase
 
 NAME = "not-running"
+IDLE = {int(phase): phase.name.capitalize() for phase in (Phase.PENDING, Phase.UNKNOWN)}
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     pods = scene.state.pods
-    phase = Phase(int(pods.phase[candidate.pod]))
+    phase = int(pods.phase[candidate.pod])
     if pods.node[candidate.pod] < 0:
         return Refusal(NAME, "it is not bound to a node yet", retryable=True)
-    if phase in (Phase.PENDING, Phase.UNKNOWN):
-        return Refusal(NAME, f"it does not run (phase {phase.name.capitalize()})", retryable=True)
+    if phase in IDLE:
+        return Refusal(NAME, f"it does not run (phase {IDLE[phase]})", retryable=True)
     return None
 
 

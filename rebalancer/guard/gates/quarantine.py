@@ -9,7 +9,7 @@ NAME = "quarantine"
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
-    ref = scene.state.workload_of(candidate.pod)
+    ref = scene.state.workload_of(candidate.pod) if scene.history.quarantine else None
     rest = scene.history.quarantine.get(ref) if ref is not None else None
     if rest is None or rest.until <= scene.state.at:
         return None

@@ -13,10 +13,14 @@ REMEDY = f'annotate it {EVICT}: "true" to accept the outage'
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     workload = int(scene.state.pods.workload[candidate.pod])
-    if workload < 0 or read_consent(scene.state, candidate.pod).by_own_annotation:
+    if workload < 0:
         return None
     workloads, minimum = scene.state.workloads, scene.spec.victims.min_replicas
     ref, wanted, ready = workloads.refs[workload], float(workloads.replicas[workload]), float(workloads.ready[workload])
+    if wanted >= minimum and ready >= minimum:
+        return None
+    if read_consent(scene.state, candidate.pod).by_own_annotation:
+        return None
     if math.isnan(wanted):
         return Refusal(NAME, f"{ref} does not say how many replicas it wants; {REMEDY}", retryable=False)
     if wanted < minimum:
@@ -24,10 +28,8 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
         return Refusal(NAME, reason, retryable=False)
     if math.isnan(ready):
         return Refusal(NAME, f"{ref} does not say how many of its {_replicas(wanted)} are Ready; {REMEDY}", retryable=True)
-    if ready < minimum:
-        reason = f"{ref} has {ready:g} of {_replicas(wanted)} Ready, policy victims.minReplicas is {minimum}"
-        return Refusal(NAME, reason, retryable=True)
-    return None
+    reason = f"{ref} has {ready:g} of {_replicas(wanted)} Ready, policy victims.minReplicas is {minimum}"
+    return Refusal(NAME, reason, retryable=True)
 
 
 def _replicas(count: float) -> str:

@@ -1,0 +1,192 @@
+"""Rules that hold for every small cluster: no accepted set breaks a budget or a PDB, and what is unknown never moves."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalancer.guard.disruption import disruption_cost
+from rebalancer.guard.gate import Scene, book, first_refusal
+from rebalancer.policy.model import Budgets, Victims
+from rebalancer.policy.quantities import limit_of
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.history import History, PastEviction
+from rebalancer.state.tables import Phase, WorkloadRef
+from tests.guard.scenes import candidate, evicted, scene_of, state_with
+from tests.support.builder import PodSpec, budget, node, pod, workload
+
+NODES = ("hot", "warm", "cool")
+NAMESPACES = ("shop", "lab")
+APPS = tuple(f"app{i}" for i in range(6))
+LIMITS = st.one_of(st.integers(0, 4), st.sampled_from(["0%", "10%", "30%", "50%", "100%"]))
+USAGE = st.one_of(st.just(math.nan), st.floats(0, 4))
+
+budget_policies = st.builds(
+    Budgets,
+    total=LIMITS,
+    per_node=LIMITS,
+    per_namespace=LIMITS,
+    per_workload=LIMITS,
+    per_tenant=LIMITS,
+)
+pdbs = st.builds(
+    budget,
+    st.sampled_from(["one", "two"]),
+    allowed=st.integers(0, 3),
+    healthy=st.integers(0, 4),
+    desired=st.integers(0, 4),
+    always_allow=st.booleans(),
+    stale=st.booleans(),
+)
+past_evictions = st.builds(
+    lambda ago, app, namespace, source, tenant: evicted(
+        ago, workload=WorkloadRef("Deployment", namespace, app), source=source, tenant=tenant
+    ),
+    st.floats(0, 1200),
+    st.sampled_from(APPS),
+    st.sampled_from(NAMESPACES),
+    st.sampled_from(NODES),
+    st.sampled_from([None, "team-a", "team-b"]),
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn, row: int) -> PodSpec:
+    return pod(
+        f"pod-{row}",
+        on=draw(st.sampled_from([*NODES, *NODES, None])),
+        namespace=draw(st.sampled_from(NAMESPACES)),
+        workload=draw(st.sampled_from([*APPS, None])),
+        uses={"cpu": draw(USAGE), "memory": draw(USAGE)},
+        estimated=draw(st.sampled_from([(), (), (), ("cpu",)])),
+        ready=draw(st.sampled_from([True, True, True, False])),
+        terminating=draw(st.sampled_from([False, False, False, True])),
+        phase=draw(st.sampled_from([Phase.RUNNING, Phase.RUNNING, Phase.RUNNING, Phase.PENDING, Phase.SUCCEEDED])),
+        age_s=draw(st.sampled_from([30.0, 700.0, 86400.0])),
+        budgets=draw(st.sampled_from([(), ("one",), ("two",), ("one", "two")])),
+        tenant=draw(st.sampled_from([None, "team-a", "team-b"])),
+    )
+
+
+@st.composite
+def states(draw: st.DrawFn) -> ClusterState:
+    rows = [draw(pods(row)) for row in range(draw(st.integers(1, 14)))]
+    rules = {rule.name: rule for rule in (budget("one"), budget("two"), *draw(st.lists(pdbs, max_size=4)))}
+    both = [replace(rule, namespace=namespace) for rule in rules.values() for namespace in NAMESPACES]
+    sets = [
+        workload(app, namespace=namespace, replicas=draw(st.sampled_from([1.0, 2.0, 5.0, math.nan])))
+        for app in APPS
+        for namespace in NAMESPACES
+    ]
+    return state_with(*rows, nodes=tuple(node(name) for name in NODES), budgets=both, workloads=sets)
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> Scene:
+    evictions = tuple(sorted(draw(st.lists(past_evictions, max_size=6)), key=lambda past: past.at))
+    return scene_of(
+        draw(states()),
+        history=History(evictions=evictions),
+        budgets=draw(budget_policies),
+        victims=Victims(min_replicas=1, min_age=0),
+    )
+
+
+def accept_all(scene: Scene) -> list[int]:
+    """Offer every pod in turn, and take each one that no gate refuses."""
+    accepted = []
+    for row in range(len(scene.state.pods.names)):
+        if first_refusal(candidate(scene, row), scene) is None:
+            book(candidate(scene, row), scene)
+            accepted.append(row)
+    return accepted
+
+
+def recent(scene: Scene) -> list[PastEviction]:
+    return [past for past in scene.history.evictions if scene.state.at - past.at < scene.spec.budgets.window]
+
+
+def spent(key: object, chosen: list[object], past: list[object]) -> int:
+    return chosen.count(key) + past.count(key)
+
+
+@given(scenes())
+@settings(max_examples=150, deadline=None)
+def test_no_accepted_set_exceeds_a_budget(scene: Scene) -> None:
+    """Window and plan together stay within total, node, namespace, workload and tenant budgets, counted anew from the pods."""
+    state, rules, past = scene.state, scene.spec.budgets, recent(scene)
+    accepted = accept_all(scene)
+    running = [row for row in range(len(state.pods.names)) if state.pods.phase[row] == Phase.RUNNING and state.pods.node[row] >= 0]
+    tenant = [*state.tenants, None]
+    columns = [
+        (rules.per_node, [state.nodes.names[state.pods.node[row]] for row in running], [p.source for p in past]),
+        (rules.per_namespace, [state.pods.namespaces[row] for row in running], [p.namespace for p in past]),
+        (rules.per_workload, [state.workload_of(row) for row in running], [p.workload for p in past]),
+        (rules.per_tenant, [tenant[state.pods.tenant[row]] for row in running], [p.tenant for p in past]),
+    ]
+    for limit, of_running, of_past in columns:
+        of_accepted = [of_running[running.index(row)] for row in accepted]
+        for key in {key for key in of_accepted if key is not None}:
+            assert spent(key, of_accepted, of_past) <= limit_of(limit, of_running.count(key))
+    if accepted:
+        assert len(accepted) + len(past) <= limit_of(rules.total, len(running))
+
+
+@given(scenes())
+@settings(max_examples=150, deadline=None)
+def test_p4_no_accepted_set_exceeds_what_a_pdb_allows(scene: Scene) -> None:
+    """Summed over the plan, no PDB pays for more disruptions than it allows; a stale one pays for none; no pod has two."""
+    state = scene.state
+    paid: Counter[int] = Counter()
+    for row in accept_all(scene):
+        assert len(state.pods.budgets[row]) <= 1
+        for rule in state.pods.budgets[row]:
+            paid[rule] += disruption_cost(state, row, rule)
+    for rule, cost in paid.items():
+        assert cost <= (0 if state.budgets[rule].stale else state.budgets[rule].allowed)
+
+
+@given(scenes())
+@settings(max_examples=100, deadline=None)
+def test_p1_no_accepted_set_has_two_pods_of_a_workload(scene: Scene) -> None:
+    """One in flight a workload, whatever the budgets would allow."""
+    workloads = [scene.state.workload_of(row) for row in accept_all(scene)]
+    assert None not in workloads
+    assert len(set(workloads)) == len(workloads)
+
+
+@given(states())
+@settings(max_examples=100, deadline=None)
+def test_v4_unknown_usage_is_always_refused(state: ClusterState) -> None:
+    """Wherever a NaN or an estimate stands in a judged signal, the pod stays."""
+    scene = scene_of(state, victims=Victims(min_replicas=1, min_age=0), budgets=Budgets(total="100%", per_node="100%"))
+    for row in range(len(state.pods.names)):
+        if np.isnan(state.pods.usage[row]).any() or state.pods.estimated[row].any():
+            assert first_refusal(candidate(scene, row), scene) is not None
+
+
+@given(scenes())
+@settings(max_examples=100, deadline=None)
+def test_static_gates_answer_the_same_however_far_the_plan_has_grown(scene: Scene) -> None:
+    """What a static gate says at the start of a cycle holds to its end."""
+    rows = range(len(scene.state.pods.names))
+    before = [first_refusal(candidate(scene, row), scene, static=True) for row in rows]
+    accept_all(scene)
+    assert [first_refusal(candidate(scene, row), scene, static=True) for row in rows] == before
+
+
+@given(scenes())
+@settings(max_examples=100, deadline=None)
+def test_e2_every_refusal_has_a_gate_and_a_sentence(scene: Scene) -> None:
+    """A sentence names things and numbers: it has words, no NaN, no Python in it, and no full stop, since it stands in a table."""
+    for row in range(len(scene.state.pods.names)):
+        refusal = first_refusal(candidate(scene, row), scene)
+        if refusal is not None:
+            assert " " in refusal.reason
+            assert not refusal.reason.endswith(".")
+            assert not any(mark in refusal.reason for mark in ("nan", "None", "WorkloadRef", "array", "<", "np."))
