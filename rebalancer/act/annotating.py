@@ -12,14 +12,15 @@ from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesForbidden, KubernetesNotFound, KubernetesThrottled
 from rebalancer.kube.client import KubeClient
-from rebalancer.kube.lists import list_all
+from rebalancer.kube.lists import Resource, list_all
 from rebalancer.kube.operations import pod_path
 from rebalancer.kube.patches import annotate
-from rebalancer.kube.resources import PODS
+from rebalancer.kube.wire import MetadataWire
 from rebalancer.plan.model import Move, Plan, PodRef
 from rebalancer.units import format_time
 
 KEEP_S = 1800.0
+_MARKED = Resource(name="pods", path="/api/v1/pods", item=MetadataWire, metadata_only=True)
 
 
 class CandidateMark(msgspec.Struct, frozen=True, rename="camel"):
@@ -72,8 +73,8 @@ class AnnotateActuator:
         """Remove the mark from every pod that carries it and is not in ``keep`` (uids)."""
         marked = [
             PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)
-            for pod in list_all(self._client, PODS, deadline=deadline).items
-            if CANDIDATE in (pod.metadata.annotations or {}) and pod.metadata.uid not in keep
+            for pod in list_all(self._client, _MARKED, deadline=deadline).items
+            if pod.metadata.annotations is not None and pod.metadata.annotations.candidate is not None and pod.metadata.uid not in keep
         ]
         notes: list[str] = []
         removed = 0

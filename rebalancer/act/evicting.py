@@ -1,7 +1,7 @@
 """Evict mode: soft taints first, then one eviction at a time, each re-checked right before and told in an Event.
 
-The only write on a pod is `pods/eviction`, with the pod's UID. Whatever the API server answers becomes an outcome with its sentence; nothing
-is retried here beyond what `kube.eviction` does for a disruption budget that is about to recover.
+The only write on a pod is `pods/eviction`, with the pod's UID. Whatever the API server answers becomes an outcome with its sentence;
+nothing is retried here beyond what `kube.eviction` does for a disruption budget that is about to recover.
 """
 
 from __future__ import annotations

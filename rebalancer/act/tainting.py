@@ -1,8 +1,8 @@
 """Soft taints: while a plan is carried out, warm nodes repel new pods a little, so that replacements land on cooler ones.
 
-They are ours by their key, written only on change, and leave as soon as their reason does: when the node is at or under its target, when its
-load is no longer known, when every node of its pool is warm, on clean shutdown, and by `rebalancer cleanup`. A crash leaves them to the
-next start, whose first cycle sees them on the nodes and judges them like its own.
+They are ours by their key, written only on change, and leave as soon as their reason does: when the node is at or under its target,
+when its load is no longer known, when every node of its pool is warm, on clean shutdown, and by `rebalancer cleanup`. A crash leaves
+them to the next start, whose first cycle sees them on the nodes and judges them like its own.
 """
 
 from __future__ import annotations

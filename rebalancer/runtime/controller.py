@@ -17,7 +17,7 @@ from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
-from rebalancer.errors import KubernetesError
+from rebalancer.errors import RebalancerError
 from rebalancer.guard.breaker import breaker_reason
 from rebalancer.kube.client import KubeClient
 from rebalancer.plan.model import Move
@@ -164,7 +164,7 @@ class _Acting:
         memory = remember(self.memory, opened)
         try:
             self._store.save(memory, deadline=deadline)
-        except KubernetesError as error:
+        except RebalancerError as error:
             return str(error)
         self.memory, self._noted = memory, opened
         return ""
@@ -187,7 +187,7 @@ class _Acting:
         self.memory = forget(self.memory, noted)
         try:
             self._store.save(self.memory, deadline=deadline)
-        except KubernetesError as error:
+        except RebalancerError as error:
             log.warning("an eviction that did not happen stays remembered until the next cycle", error=str(error))
 
 

@@ -1,6 +1,6 @@
 """What a controller remembers between cycles, and how each new observation settles it. Pure: values in, values out.
 
-An eviction opens a move. The move is settled when the replacement is Ready: it landed as planned, elsewhere, or back on the source, which 
+An eviction opens a move. The move is settled when the replacement is Ready: it landed as planned, elsewhere, or back on the source, which
 quarantines the workload. A move whose replacement never comes is settled as lost once nothing is missing any more, or after `GIVE_UP_S`.
 """
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.client import KubeClient
-from rebalancer.kube.configmaps import read_config_map, write_config_map
+from rebalancer.kube.configmaps import StoredMap, read_config_map, write_config_map
 from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.records import dump_memory, load_memory
 
@@ -40,7 +40,7 @@ class ConfigMapStore:
     def __init__(self, client: KubeClient, *, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
-        self._version: str | None = None
+        self._stored: StoredMap | None = None
 
     @property
     def name(self) -> str:
@@ -49,22 +49,21 @@ class ConfigMapStore:
     def load(self, *, deadline: Deadline) -> Memory:
         """An absent ConfigMap is an empty memory. Raises ConfigurationError when it is damaged, KubernetesError when it cannot be read."""
         stored = read_config_map(self._client, namespace=self._namespace, name=CONFIG_MAP, deadline=deadline)
+        self._stored = stored
         if stored is None:
-            self._version = None
             return Memory()
-        self._version = stored.resource_version
         text = stored.data.get(KEY)
         return Memory() if text is None else load_memory(text.encode(), origin=self.name)
 
     def save(self, memory: Memory, *, deadline: Deadline) -> None:
         """Raises KubernetesConflict when somebody else wrote in between, KubernetesForbidden and KubernetesNotFound with what to do."""
         try:
-            stored = write_config_map(
+            self._stored = write_config_map(
                 self._client,
                 namespace=self._namespace,
                 name=CONFIG_MAP,
                 data={KEY: dump_memory(memory).decode()},
-                resource_version=self._version,
+                previous=self._stored,
                 deadline=deadline,
             )
         except KubernetesConflict as error:
@@ -82,7 +81,6 @@ class ConfigMapStore:
                 remedy="grant get, create and update on configmaps in that namespace",
                 status=error.status,
             ) from error
-        self._version = stored.resource_version
 
 
 class ReadOnlyStore:

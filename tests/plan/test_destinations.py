@@ -32,7 +32,8 @@ def test_e5_each_move_carries_source_destination_and_the_gain_of_both_ends() -> 
 def test_d1_the_only_node_that_fits_is_above_target_so_the_move_is_refused() -> None:
     """Fit counts only for nodes that stay under their marks."""
     state = cluster(
-        nodes=[node("hot", load={"cpu": 0.9}), node("warm", load={"cpu": 0.6}), node("cool", cpu=0.5, load={"cpu": 0.1})], pods=[busy(use=2)]
+        nodes=[node("hot", load={"cpu": 0.9}), node("warm", load={"cpu": 0.6}), node("cool", cpu=0.5, load={"cpu": 0.1})],
+        pods=[busy(use=2)],
     )
     plan = planned(state, spec())
     assert moved(plan) == []

@@ -16,8 +16,12 @@ def spec(*, target: float = 50, high: float = 60, per_node: int = 20, **fields) 
 
 def loaded(uses: list[float], *, cores: float = 100, residual: float = 0.0, **fields):
     """One node whose pods use what is listed, and two that idle."""
-    pods = [pod(f"p{i:02d}", on="hot", workload=f"w{i:02d}", cpu=0.1, uses={"cpu": use, "memory": 0}, **fields) for i, use in enumerate(uses)]
-    return cluster(nodes=[node("hot", cpu=cores, usage={"cpu": sum(uses) + residual}), node("cool", cpu=cores), node("idle", cpu=cores)], pods=pods)
+    pods = [
+        pod(f"p{i:02d}", on="hot", workload=f"w{i:02d}", cpu=0.1, uses={"cpu": use, "memory": 0}, **fields) for i, use in enumerate(uses)
+    ]
+    return cluster(
+        nodes=[node("hot", cpu=cores, usage={"cpu": sum(uses) + residual}), node("cool", cpu=cores), node("idle", cpu=cores)], pods=pods
+    )
 
 
 def test_v1_the_smallest_pod_that_covers_the_excess_is_chosen() -> None:
@@ -66,7 +70,7 @@ def test_v6_the_hottest_node_comes_first_whatever_its_memory_bytes_are() -> None
         pod("b", on="small", workload="b", uses={"cpu": 20, "memory": 2**34}),
     ]
     nodes = [node("small", cpu=100, load={"cpu": 0.65}), node("big", cpu=100, load={"cpu": 0.95}), node("cool", cpu=100)]
-    assert [move.source for move in planned(cluster(nodes=nodes, pods=pods), spec()).moves][0] == "big"
+    assert planned(cluster(nodes=nodes, pods=pods), spec()).moves[0].source == "big"
 
 
 def test_v7_the_plan_is_byte_identical_for_any_order_of_the_input() -> None:
