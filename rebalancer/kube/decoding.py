@@ -6,6 +6,7 @@ those that do not have the expected shape are left out and counted by reason: th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -14,6 +15,9 @@ import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
 I = TypeVar("I")  # noqa: E741 - the item of a page: T, or raw bytes
+
+_INDEX = re.compile(r"\[\d+\]")
+"""Which element of an array was odd is left out of a reason, so that reasons stay few."""
 
 
 class _ListMeta(msgspec.Struct, rename={"next_token": "continue"}):
@@ -72,5 +76,5 @@ class PageDecoder(Generic[T]):
             try:
                 items.append(self._single.decode(raw))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                odd[str(error)] += 1
+                odd[_INDEX.sub("[]", str(error))] += 1
         return DecodedPage(items=items, resource_version=page.metadata.resourceVersion, next_token=page.metadata.next_token or "", odd=odd)

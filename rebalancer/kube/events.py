@@ -113,7 +113,7 @@ class EventWriter:
         body: dict[str, object] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{_cut(about.name, 230).rstrip('.-')}.{mark}", "namespace": namespace},
+            "metadata": {"name": f"{about.name[:230].rstrip('.-')}.{mark}", "namespace": namespace},
             "eventTime": at,
             "type": event.type.value,
             "reason": _cut(event.reason, NAME_BYTES),

@@ -113,10 +113,10 @@ def transport_failure(error: Exception, *, operation: Operation, server: str, ca
         )
     if isinstance(error, urllib3.exceptions.NameResolutionError):
         return NotSent(f"{place}: its name cannot be resolved", remedy=_WRONG_ADDRESS)
-    if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
-        return NotSent(f"{place}: no connection within {seconds:.3g} s", remedy=_WRONG_ADDRESS)
     if isinstance(error, urllib3.exceptions.NewConnectionError | ConnectionRefusedError):
         return NotSent(f"{place}: the connection is refused or there is no route", remedy=_WRONG_ADDRESS)
+    if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
+        return NotSent(f"{place}: no connection within {seconds:.3g} s", remedy=_WRONG_ADDRESS)
     if isinstance(error, urllib3.exceptions.ProxyError):
         return NotSent(f"{place}: the proxy on the way does not let it through", remedy="check HTTPS_PROXY, NO_PROXY and proxy-url")
     if isinstance(error, urllib3.exceptions.TimeoutError | TimeoutError):

@@ -112,7 +112,11 @@ class _Entries:
     @classmethod
     def of(cls, merged: Mapping[str, Any], *, place: str) -> _Entries:
         def named(section: str, key: str) -> dict[str, dict[str, Any]]:
-            return {node.value["name"]: node.value.get(key) or {} for node in merged[section]}
+            found = {str(node.value["name"]): node.value.get(key) or {} for node in merged[section]}
+            odd = [name for name, entry in found.items() if not isinstance(entry, dict)]
+            if odd:
+                raise SettingsError(f"the kubeconfig {place} is broken: {key} {odd[0]} is no mapping", remedy="correct it")
+            return found
 
         return cls(
             current=merged.get("current-context") or "",
@@ -167,7 +171,12 @@ def _explained(place: str) -> Iterator[None]:
         said = str(error)
         reason = said if said.startswith("File does not exist") else "an entry is incomplete"
         raise SettingsError(f"the kubeconfig {place} cannot be used: {reason}", remedy="correct it, or write it anew") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise SettingsError(
+            f"the kubeconfig {place} cannot be used: {error.filename or 'a file that it names'} cannot be read ({error.strerror})",
+            remedy="correct the path, or check its permissions",
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SettingsError(
             f"the kubeconfig {place} cannot be used: an entry is malformed ({type(error).__name__})", remedy="correct it, or write it anew"
         ) from None
