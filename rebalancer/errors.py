@@ -108,7 +108,7 @@ class KubernetesThrottled(KubernetesError):
 
 
 class MetricsError(RebalancerError):
-    """``query`` is the name of the query that failed, ``url`` the address without credentials, ``status`` the HTTP status when there was one."""
+    """``query`` names the query that failed, ``url`` the address without credentials, ``status`` the HTTP status, if there was one."""
 
     exit_status = 5
 

@@ -23,7 +23,7 @@ from rebalancer.collect.prometheus import Prometheus
 from rebalancer.collect.prometheus_wire import Answer
 from rebalancer.collect.resolve import Resolution, describe_foreign, resolve, show
 from rebalancer.collect.samples import NodeDirectory, Samples, SignalSamples
-from rebalancer.collect.sanity import Dropped, believed
+from rebalancer.collect.sanity import Dropped, DropReason, believed
 from rebalancer.collect.signal_plan import NodeWay, PodWay, SignalPlan, forced_label, plan_signals
 from rebalancer.deadline import Deadline
 from rebalancer.errors import MetricsError, MetricsMissing, PrometheusUnreachable
@@ -159,14 +159,15 @@ def _read_nodes(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
         if best.resolution.matched >= ENOUGH * len(asking.directory.names):
             break
     if best is None or not best.resolution.matched:
-        return _Reading(failed="; ".join(failures), error=error)
+        foreign = int(best.answer.present.sum()) if best is not None else 0
+        return _Reading(failed="; ".join(failures), error=error, dropped=+Counter({DropReason.FOREIGN: foreign}))
     name, way = plan.signal.name, best.way
     asking.heard.note(
         f"signal {name}: {best.resolution.matched} of {len(asking.directory.names)} nodes by {way.source}, "
         f"names from {best.resolution.describe()}"
     )
-    if foreign := describe_foreign(best.answer.labels, best.resolution):
-        asking.heard.note(f"signal {name}: {foreign}")
+    if strangers := describe_foreign(best.answer.labels, best.resolution):
+        asking.heard.note(f"signal {name}: {strangers}")
     usage = assemble_nodes(
         best.answer,
         resolution=best.resolution,
@@ -220,7 +221,8 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
         if best[2] >= ENOUGH * len(asking.directory.pod_nodes) or isinstance(failure, PrometheusUnreachable):
             break
     if best is None or not best[1].usage:
-        return _Reading(failed="; ".join(failures) or "no pod has a sample", error=error)
+        counted = best[1].dropped if best is not None else Counter()
+        return _Reading(failed="; ".join(failures) or "no pod has a sample that can be used", error=error, dropped=counted)
     way, usage, _ = best
     asking.heard.note(f"signal {plan.signal.name}: {len(usage.usage)} pods by {way.source}")
     for note in (*usage.notes, *([error.message] if error is not None else [])):
