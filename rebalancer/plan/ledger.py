@@ -52,7 +52,7 @@ class Placements:
         self.scored_units: FloatArray = self._sum(state.pods.scored_request, np.array([MILLI, 1.0]))
         """(nodes, 2): millicores and bytes, the scheduler's ``NonZeroRequested``."""
         amounts = np.concatenate((self.free_units, self.scored_units), axis=1)
-        self.known: BoolArray = np.isfinite(amounts).all(axis=1)
+        self.known: BoolArray = np.asarray(np.isfinite(amounts).all(axis=1), dtype=np.bool_)
         """(nodes,): every amount of the node is known. Nothing is placed on the others."""
         self.pod_count: IntArray = np.bincount(state.pods.node[self.occupancy.occupying], minlength=len(state.nodes.names)).astype(np.int64)
         """(nodes,): pods that the scheduler sees on the node."""

@@ -29,7 +29,7 @@ def least_allocated(replacement: Replacement, rows: IntArray) -> IntArray:
 def balanced_allocation(replacement: Replacement, rows: IntArray) -> IntArray:
     """(rows,) 50..100: 75 when the pod leaves the balance of cpu and memory as it is, above when it improves it.
 
-    0 for all when the pod requests neither. The formula of 1.36. Computed in doubles in the scheduler's order, because its truncation shows.
+    0 for all when the pod requests neither. The formula of 1.36, in doubles in the scheduler's order, because its truncation shows.
     """
     placements = replacement.placements
     columns = _columns(replacement)

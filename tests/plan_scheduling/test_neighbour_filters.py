@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rebalancer.plan.ledger import Placements
-from rebalancer.state.scheduling import Constraints, PodTerm, Requirement, Selector, SpreadConstraint
+from rebalancer.state.scheduling import Constraints, NodeTerm, PodTerm, Requirement, Selector, SpreadConstraint
 from rebalancer.state.tables import Phase
 from tests.plan_scheduling.asking import HOSTNAME, ZONE, allowed, app, row_of, why_not
 from tests.support.builder import NodeSpec, PodSpec, cluster, node, pod
@@ -86,9 +86,7 @@ def test_nodes_outside_the_pods_selection_take_no_part_in_the_minimum() -> None:
     assert allowed(state, "p") == {"a", "b"}
 
 
-def _in_zones(*names: str):  # type: ignore[no-untyped-def]
-    from rebalancer.state.scheduling import NodeTerm
-
+def _in_zones(*names: str) -> tuple[NodeTerm, ...]:
     return (NodeTerm(expressions=(Requirement(ZONE, "In", names),)),)
 
 

@@ -1,0 +1,110 @@
+"""Small random clusters in which every filter has something to do."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.scheduling import (
+    Constraints,
+    HostPort,
+    NodeTerm,
+    PodTerm,
+    Requirement,
+    Selector,
+    SpreadConstraint,
+    Taint,
+    Toleration,
+)
+from rebalancer.state.tables import Phase
+from tests.plan_scheduling.asking import HOSTNAME, ZONE
+from tests.support.builder import NodeSpec, PodSpec, cluster
+
+APPS = ("a", "b", "c")
+NAMESPACES = {"default": {"team": "x"}, "far": {"team": "y"}}
+_few = st.integers(0, 2)
+
+
+def _requirement(key: str, values: tuple[str, ...]) -> st.SearchStrategy[Requirement]:
+    some = st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True).map(tuple)
+    listed = st.builds(Requirement, st.just(key), st.sampled_from(("In", "NotIn")), some)
+    return st.one_of(listed, st.builds(Requirement, st.just(key), st.sampled_from(("Exists", "DoesNotExist"))))
+
+
+selectors = st.one_of(st.none(), st.lists(_requirement("app", APPS), max_size=2).map(lambda r: Selector(tuple(r))))
+keys = st.sampled_from((HOSTNAME, ZONE))
+pod_terms = st.builds(
+    PodTerm,
+    topology_key=keys,
+    selector=selectors,
+    namespaces=st.sampled_from(((), ("far",), ("default", "far"))),
+    namespace_selector=st.one_of(st.none(), st.just(Selector()), _requirement("team", ("x", "y")).map(lambda r: Selector((r,)))),
+)
+spreads = st.builds(
+    SpreadConstraint,
+    topology_key=keys,
+    max_skew=st.integers(1, 2),
+    hard=st.booleans(),
+    selector=selectors,
+    min_domains=st.integers(1, 3),
+    honor_node_affinity=st.booleans(),
+    honor_node_taints=st.booleans(),
+)
+node_terms = st.lists(_requirement("disk", ("ssd", "hdd")), max_size=2).map(lambda r: NodeTerm(expressions=tuple(r)))
+weighted_terms = st.lists(st.tuples(st.integers(1, 100), pod_terms), max_size=1).map(tuple)
+
+
+def _rarely(strategy: st.SearchStrategy[object], empty: object) -> st.SearchStrategy[object]:
+    """Mostly empty, so that not every pod is refused by everything."""
+    return st.one_of(st.just(empty), st.just(empty), strategy)
+
+
+constraints = st.builds(
+    Constraints,
+    node_selector=_rarely(st.sampled_from((("disk", "ssd"), ("disk", "hdd"))).map(lambda pair: (pair,)), ()),
+    node_terms=_rarely(st.lists(node_terms, max_size=2).map(tuple), None),
+    preferred_nodes=st.lists(st.tuples(st.integers(0, 100), node_terms), max_size=2).map(tuple),
+    tolerations=_rarely(st.sampled_from(((Toleration(operator="Exists"),), (Toleration("k", "Equal", "v"),))), ()),
+    affinity=_rarely(st.lists(pod_terms, min_size=1, max_size=2).map(tuple), ()),
+    anti_affinity=_rarely(st.lists(pod_terms, min_size=1, max_size=2).map(tuple), ()),
+    preferred_affinity=weighted_terms,
+    preferred_anti_affinity=weighted_terms,
+    spread=_rarely(st.lists(spreads, min_size=1, max_size=2).map(tuple), ()),
+    host_ports=_rarely(st.builds(HostPort, st.sampled_from(("0.0.0.0", "10.0.0.1")), st.just("TCP"), st.just(80)).map(lambda p: (p,)), ()),
+)
+taints = st.lists(
+    st.builds(Taint, st.just("k"), st.sampled_from(("v", "w")), st.sampled_from(("NoSchedule", "PreferNoSchedule"))), max_size=1
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterState:
+    nodes = [
+        NodeSpec(
+            name=f"n{i}",
+            cpu=draw(st.sampled_from((2.0, 4.0))),
+            pods=draw(st.sampled_from((2, 110))),
+            zone=draw(st.sampled_from((None, "a", "b", "c"))),
+            labels={"disk": disk} if (disk := draw(st.sampled_from(("", "ssd", "hdd")))) else {},
+            taints=draw(taints),
+            ready=draw(st.sampled_from((True, True, True, False))),
+            unschedulable=draw(st.sampled_from((False, False, False, True))),
+        )
+        for i in range(draw(st.integers(1, 5)))
+    ]
+    places = st.sampled_from((None, *(each.name for each in nodes)))
+    pods = [
+        PodSpec(
+            name=f"p{i}",
+            on=draw(places),
+            namespace=draw(st.sampled_from(("default", "far"))),
+            workload=draw(st.sampled_from(APPS)),
+            cpu=draw(st.sampled_from((0.0, 0.1, 0.7, 1.5))),
+            memory=draw(st.sampled_from(("0", "1Gi"))),
+            constraints=draw(constraints),
+            terminating=draw(st.sampled_from((False, False, True))),
+            phase=draw(st.sampled_from((Phase.RUNNING, Phase.RUNNING, Phase.SUCCEEDED))),
+        )
+        for i in range(draw(st.integers(1, 8)))
+    ]
+    return cluster(nodes=nodes, pods=pods, namespaces=NAMESPACES)
