@@ -23,16 +23,17 @@ REQUIRED = ("apiVersion", "kind", "spec")
 
 def policy_schema() -> dict[str, Any]:
     """JSON Schema of a `RebalancePolicy` file."""
-    return {**_schema(RebalancePolicy), "required": list(REQUIRED)}
+    return {**schema_of(RebalancePolicy), "required": list(REQUIRED)}
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's schema with defaults and descriptions as people write them."""
     schema = model.model_json_schema(by_alias=True, mode="validation")
     for node in _nodes(schema):
         if isinstance(node.get("title"), str) and "properties" not in node:
             del node["title"]  # pydantic's titles of fields only repeat the key
         if "default" in node and any(kind.get("pattern") == DURATION_PATTERN for kind in node.get("anyOf", ())):
-            node["default"] = write_duration(node["default"])
+            node["default"] = write_duration(float(node["default"]))
         if isinstance(node.get("description"), str):
             node["description"] = " ".join(node["description"].split())
     return {"$schema": DIALECT, **schema}

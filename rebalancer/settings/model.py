@@ -1,0 +1,202 @@
+"""Every setting with its type, its default and what contradicts it. Names are the keys of the file and the words of the variables.
+
+Secrets are named by file. The one exception, request headers, is kept in types that do not print themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from rebalancer.errors import SettingsError
+from rebalancer.policy.document import KeyPath
+from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.policy.quantities import Duration, MisplacedValue
+from rebalancer.settings.listen import Listen, ListenAddress
+
+ENV_PREFIX = "REBALANCER_"
+SettingPath = Annotated[Path, AfterValidator(lambda path: path.expanduser())]
+Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+
+
+class SourceKind(Enum):
+    """From the strongest to the weakest."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+def _prometheus_url(url: str) -> str:
+    """No message may repeat the address: it may hold a password in a place where nobody looks for one."""
+    try:
+        parts = urlsplit(url.strip())
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError("is not an http or https address; write it like http://prometheus.monitoring:9090")
+    if "@" in parts.netloc:
+        raise ValueError("carries a user name or a password; put user:password into a file and name it with prometheus.basic_auth_file")
+    if parts.query or parts.fragment:
+        raise ValueError("carries a query string; write only what stands before /api/v1/query")
+    return url.strip().rstrip("/")
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, use_attribute_docstrings=True)
+
+
+class PrometheusSettings(_Part):
+    url: Annotated[str, AfterValidator(_prometheus_url)] | None = None
+    """Address of Prometheus, or of what answers like it: Thanos, Mimir, VictoriaMetrics."""
+    timeout: Duration = Field(default=30.0, ge=1, le=600)
+    """For one query."""
+    ca_file: SettingPath | None = None
+    """Certificate authorities to trust instead of the system's."""
+    token_file: SettingPath | None = None
+    """Bearer token; read again for each request."""
+    basic_auth_file: SettingPath | None = None
+    """One line, user:password; read again for each request."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Sent with each request, such as X-Scope-OrgID. As a variable: a JSON object."""
+    max_in_flight: int = Field(default=2, ge=1, le=32)
+    """Queries under way at once."""
+    insecure_skip_verify: bool = False
+    """Accept any certificate. For trials only."""
+
+    @model_validator(mode="after")
+    def _used_and_not_contradictory(self) -> PrometheusSettings:
+        for name in ("ca_file", "token_file", "basic_auth_file", "headers", "insecure_skip_verify"):
+            if self.url is None and getattr(self, name):
+                raise MisplacedValue("is set, but there is no prometheus.url that it is for; set the address too", at=(name,))
+        if self.token_file is not None and self.basic_auth_file is not None:
+            raise MisplacedValue("is set beside prometheus.token_file; keep one of the two", at=("basic_auth_file",))
+        authorised = any(name.lower() == "authorization" for name in self.headers)
+        if authorised and (self.token_file is not None or self.basic_auth_file is not None):
+            raise MisplacedValue("holds Authorization beside a file with credentials; keep one of the two", at=("headers",))
+        if self.insecure_skip_verify and self.ca_file is not None:
+            raise MisplacedValue("is on, so prometheus.ca_file would not be used; keep one of the two", at=("insecure_skip_verify",))
+        return self
+
+    def header_values(self) -> Mapping[str, str]:
+        """The headers as they are sent. Not for messages."""
+        return {name: value.get_secret_value() for name, value in self.headers.items()}
+
+
+class KubernetesSettings(_Part):
+    page_size: int = Field(default=500, ge=10, le=5000)
+    """Objects in one page of a list."""
+    qps: float = Field(default=20.0, gt=0, le=1000, allow_inf_nan=False)
+    """Requests a second on average, leader election not counted."""
+    burst: int = Field(default=40, ge=1, le=2000)
+    """Requests that may follow each other at once."""
+    timeout: Duration = Field(default=30.0, ge=1, le=600)
+    """For one request."""
+
+
+class TlsSettings(_Part):
+    """Serve health and metrics over https, with a certificate of your own. Plain http without."""
+
+    cert_file: SettingPath | None = None
+    key_file: SettingPath | None = None
+
+    @model_validator(mode="after")
+    def _both(self) -> TlsSettings:
+        if (self.cert_file is None) != (self.key_file is None):
+            given, missing = ("cert_file", "key_file") if self.key_file is None else ("key_file", "cert_file")
+            raise MisplacedValue(f"is set without tls.{missing}; set both", at=(given,))
+        return self
+
+
+class LogSettings(_Part):
+    format: Literal["json", "console"] = "console"
+    """json in a cluster, console elsewhere."""
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+
+
+class Settings(BaseSettings):
+    """Made by `load_settings`. Its sources are put together there, so that flags and environment are arguments and nothing is read here."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        validate_default=True,
+        use_attribute_docstrings=True,
+    )
+
+    kubeconfig: SettingPath | None = None
+    """Else in-cluster, else the usual rules: KUBECONFIG, then ~/.kube/config."""
+    context: Annotated[str, Field(min_length=1)] | None = None
+    """Context of the kubeconfig; else its current one."""
+    prometheus: PrometheusSettings = PrometheusSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    policy_file: SettingPath | None = None
+    """Else the built-in policy, which is safe."""
+    tenants_file: SettingPath | None = None
+    """Else there are no tenants."""
+    mode: Mode | None = None
+    """Overrules the policy's mode: dry-run, annotate or evict."""
+    namespace: Namespace = "default"
+    """Where the Lease and the state are kept; in a cluster, the pod's own namespace."""
+    cycle_timeout: Duration = Field(default=120.0, ge=10, le=3600)
+    """A cycle that takes longer is given up."""
+    listen: ListenAddress = Listen(host="127.0.0.1", port=8080)
+    """Health and metrics; in a cluster 0.0.0.0:8080."""
+    tls: TlsSettings = TlsSettings()
+    log: LogSettings = LogSettings()
+
+    _sources: Mapping[KeyPath, tuple[SourceKind, str]] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+    def source_of(self, *path: str) -> tuple[SourceKind, str]:
+        """Where a setting came from, and the words for it: ``source_of("prometheus", "url")``."""
+        return self._sources.get(path, (SourceKind.DEFAULT, "the default"))
+
+    def require_prometheus_url(self) -> str:
+        """The address of Prometheus. Raises SettingsError when there is none."""
+        if self.prometheus.url is None:
+            raise SettingsError("no address of Prometheus is set", remedy="give --prometheus-url or REBALANCER_PROMETHEUS__URL")
+        return self.prometheus.url
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed and should be known, one sentence each; what `collect` says about files and certificates is not repeated."""
+        found = []
+        names = {name.lower() for name in self.prometheus.headers}
+        if "authorization" in names and (self.prometheus.url or "").startswith("http:"):
+            found.append("the Authorization header for Prometheus travels unencrypted, because its address is http; use https")
+        if self.cycle_timeout < self.prometheus.timeout:
+            found.append("cycle_timeout is shorter than prometheus.timeout, so one slow query may end a cycle; raise cycle_timeout")
+        return tuple(found)
+
+
+def effective_mode(settings: Settings, policy: RebalancePolicy) -> tuple[Mode, str]:
+    """The mode in force, and where it came from in words that follow ``from``."""
+    if settings.mode is not None:
+        return settings.mode, settings.source_of("mode")[1]
+    if "mode" in policy.spec.model_fields_set:
+        return policy.spec.mode, f"policy {policy.metadata.name}"
+    return policy.spec.mode, "the default"
