@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -12,19 +13,18 @@ from hypothesis import strategies as st
 
 from rebalancer.guard.disruption import disruption_cost
 from rebalancer.guard.gate import Scene, book, first_refusal
-from rebalancer.policy.model import Budgets, Victims
+from rebalancer.policy.model import Budgets, Cooldown, Victims
 from rebalancer.policy.quantities import limit_of
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History, PastEviction
 from rebalancer.state.tables import Phase, WorkloadRef
-from tests.guard.scenes import candidate, evicted, scene_of, state_with
-from tests.support.builder import PodSpec, budget, node, pod, workload
+from tests.guard.scenes import USES, candidate, evicted, scene_of, state_with
+from tests.support.builder import budget, node, pod, workload
 
 NODES = ("hot", "warm", "cool")
 NAMESPACES = ("shop", "lab")
 APPS = tuple(f"app{i}" for i in range(6))
-LIMITS = st.one_of(st.integers(0, 4), st.sampled_from(["0%", "10%", "30%", "50%", "100%"]))
-USAGE = st.one_of(st.just(math.nan), st.floats(0, 4))
+LIMITS = st.sampled_from([20, 20, 5, 3, 2, 1, 0, "100%", "100%", "50%", "30%", "10%", "0%"])
 
 budget_policies = st.builds(
     Budgets,
@@ -47,7 +47,7 @@ past_evictions = st.builds(
     lambda ago, app, namespace, source, tenant: evicted(
         ago, workload=WorkloadRef("Deployment", namespace, app), source=source, tenant=tenant
     ),
-    st.floats(0, 1200),
+    st.sampled_from([0.0, 60.0, 599.0, 600.0, 1000.0, 5000.0]),
     st.sampled_from(APPS),
     st.sampled_from(NAMESPACES),
     st.sampled_from(NODES),
@@ -55,45 +55,56 @@ past_evictions = st.builds(
 )
 
 
-@st.composite
-def pods(draw: st.DrawFn, row: int) -> PodSpec:
-    return pod(
-        f"pod-{row}",
-        on=draw(st.sampled_from([*NODES, *NODES, None])),
-        namespace=draw(st.sampled_from(NAMESPACES)),
-        workload=draw(st.sampled_from([*APPS, None])),
-        uses={"cpu": draw(USAGE), "memory": draw(USAGE)},
-        estimated=draw(st.sampled_from([(), (), (), ("cpu",)])),
-        ready=draw(st.sampled_from([True, True, True, False])),
-        terminating=draw(st.sampled_from([False, False, False, True])),
-        phase=draw(st.sampled_from([Phase.RUNNING, Phase.RUNNING, Phase.RUNNING, Phase.PENDING, Phase.SUCCEEDED])),
-        age_s=draw(st.sampled_from([30.0, 700.0, 86400.0])),
-        budgets=draw(st.sampled_from([(), ("one",), ("two",), ("one", "two")])),
-        tenant=draw(st.sampled_from([None, "team-a", "team-b"])),
-    )
+FLAWS: tuple[dict[str, object], ...] = (
+    {"ready": False},
+    {"ready": False, "age_s": 30.0},
+    {"terminating": True},
+    {"phase": Phase.PENDING},
+    {"phase": Phase.SUCCEEDED},
+    {"on": None},
+    {"workload": None},
+    {"uses": {"cpu": 1.0, "memory": math.nan}},
+    {"uses": {}},
+    {"estimated": ("cpu",)},
+)
+pods = st.builds(
+    lambda on, namespace, app, rules, tenant, flaw: {
+        "on": on,
+        "namespace": namespace,
+        "workload": app,
+        "budgets": rules,
+        "tenant": tenant,
+        "uses": USES,
+        **flaw,
+    },
+    st.sampled_from(NODES),
+    st.sampled_from(NAMESPACES),
+    st.sampled_from(APPS),
+    st.sampled_from([(), (), ("one",), ("one",), ("two",), ("one", "two")]),
+    st.sampled_from([None, "team-a", "team-b"]),
+    st.sampled_from([{}] * len(FLAWS) + list(FLAWS)),
+)
 
 
 @st.composite
 def states(draw: st.DrawFn) -> ClusterState:
-    rows = [draw(pods(row)) for row in range(draw(st.integers(1, 14)))]
-    rules = {rule.name: rule for rule in (budget("one"), budget("two"), *draw(st.lists(pdbs, max_size=4)))}
+    rows = [pod(f"pod-{row}", **fields) for row, fields in enumerate(draw(st.lists(pods, min_size=1, max_size=14)))]
+    rules = {rule.name: rule for rule in (budget("one"), budget("two"), *draw(st.lists(pdbs, max_size=2)))}
     both = [replace(rule, namespace=namespace) for rule in rules.values() for namespace in NAMESPACES]
-    sets = [
-        workload(app, namespace=namespace, replicas=draw(st.sampled_from([1.0, 2.0, 5.0, math.nan])))
-        for app in APPS
-        for namespace in NAMESPACES
-    ]
+    unsaid = draw(st.sampled_from([None, *APPS]))
+    sets = [workload(app, namespace=namespace, replicas=math.nan if app == unsaid else 3.0) for app in APPS for namespace in NAMESPACES]
     return state_with(*rows, nodes=tuple(node(name) for name in NODES), budgets=both, workloads=sets)
 
 
 @st.composite
 def scenes(draw: st.DrawFn) -> Scene:
-    evictions = tuple(sorted(draw(st.lists(past_evictions, max_size=6)), key=lambda past: past.at))
+    evictions = tuple(sorted(draw(st.lists(past_evictions, max_size=4)), key=lambda past: past.at))
     return scene_of(
         draw(states()),
         history=History(evictions=evictions),
         budgets=draw(budget_policies),
         victims=Victims(min_replicas=1, min_age=0),
+        cooldown=Cooldown(workload=60, node=draw(st.sampled_from([0, 120]))),
     )
 
 
@@ -116,7 +127,7 @@ def spent(key: object, chosen: list[object], past: list[object]) -> int:
 
 
 @given(scenes())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_no_accepted_set_exceeds_a_budget(scene: Scene) -> None:
     """Window and plan together stay within total, node, namespace, workload and tenant budgets, counted anew from the pods."""
     state, rules, past = scene.state, scene.spec.budgets, recent(scene)
@@ -138,7 +149,7 @@ def test_no_accepted_set_exceeds_a_budget(scene: Scene) -> None:
 
 
 @given(scenes())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_p4_no_accepted_set_exceeds_what_a_pdb_allows(scene: Scene) -> None:
     """Summed over the plan, no PDB pays for more disruptions than it allows; a stale one pays for none; no pod has two."""
     state = scene.state
@@ -189,4 +200,4 @@ def test_e2_every_refusal_has_a_gate_and_a_sentence(scene: Scene) -> None:
         if refusal is not None:
             assert " " in refusal.reason
             assert not refusal.reason.endswith(".")
-            assert not any(mark in refusal.reason for mark in ("nan", "None", "WorkloadRef", "array", "<", "np."))
+            assert re.search(r"\b(nan|inf|None|WorkloadRef|array|np)\b", refusal.reason) is None
