@@ -129,7 +129,8 @@ class Transport:
 
     def _drain(self, raw: Any, *, call: Call, until: float, limit_s: float, stop: Deadline | None) -> bytes:
         chunks: list[bytes] = []
-        for chunk in raw.stream(_CHUNK_BYTES, decode_content=True):
+        # One receive at a time: the time-out of the socket starts anew with each, so only this sees an answer that merely drips.
+        while chunk := raw.read1(_CHUNK_BYTES, decode_content=True):
             chunks.append(chunk)
             if stop is not None:
                 stop.remaining()

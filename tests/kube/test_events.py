@@ -119,7 +119,7 @@ def test_more_than_the_rate_is_left_out_and_counted(api: ScriptedApi, client: Ku
 def test_a_failure_is_counted_and_never_raised(api: ScriptedApi, connect: Connect, make: Callable[[], Reply]) -> None:
     """And it may be tried again at once, since nothing was written."""
     api.on("POST", EVENTS, make(), CREATED)
-    writer = EventWriter(connect(timeout_s=0.15), instance="i")
+    writer = EventWriter(connect(timeout_s=0.3), instance="i")
     deadline = Deadline.after(20.0)
     assert writer.write(event(), now=NOON, deadline=deadline) is EventResult.FAILED
     assert writer.write(event(), now=NOON, deadline=deadline) is EventResult.WRITTEN

@@ -251,7 +251,7 @@ def test_a_lost_answer_is_looked_for_in_the_pod(
     """The request is never sent a second time; what cannot be known counts as an eviction."""
     api.on("GET", POD, pod(), then)
     api.on("POST", EVICTION, lost)
-    result = run(connect(timeout_s=0.15))
+    result = run(connect(timeout_s=0.3))
     assert (result.outcome, result.counts) == (outcome, True)
     assert len(api.requests("POST")) == 1
 

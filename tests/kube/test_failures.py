@@ -152,6 +152,13 @@ def test_a_silent_server_is_left_at_the_time_out(api: ScriptedApi, connect: Conn
     assert not isinstance(error, NotSent)
 
 
+def test_an_answer_that_only_drips_is_left_at_the_time_out(api: ScriptedApi, connect: Connect, deadline: Deadline) -> None:
+    """Each byte comes in time, the whole does not: the limit is for the whole."""
+    api.on("GET", POD, Reply(body={"kind": "Pod", "filler": "x" * 1000}, drip_s=0.05))
+    error = failure(connect(timeout_s=0.2), deadline)
+    assert "did not finish its answer" in error.message
+
+
 def test_plain_http_spoken_to_as_tls_is_a_tls_sentence(api: ScriptedApi, connect: Connect, tmp_path: Path, deadline: Deadline) -> None:
     """https in the kubeconfig, http on the port."""
     kubeconfig = api.kubeconfig(tmp_path)

@@ -27,7 +27,8 @@ class Reply:
     """One answer. ``cut``: only so many bytes of the body are sent, then the connection is dropped, though the full length was announced.
 
     ``unannounced``: no Content-Length, so that a cut body looks whole to HTTP. ``silent``: nothing is sent until the server ends.
-    ``drop``: the connection is closed without an answer.
+    ``drop``: the connection is closed without an answer. ``drip_s``: seconds between any two bytes of the body. ``chunked``: in pieces of
+    16 bytes, as the API server sends long answers; with ``cut`` the last piece never comes.
     """
 
     status: int = 200
@@ -39,6 +40,8 @@ class Reply:
     silent: bool = False
     drop: bool = False
     gzip: bool = False
+    drip_s: float = 0.0
+    chunked: bool = False
 
     def payload(self) -> bytes:
         plain = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
@@ -91,7 +94,7 @@ class ScriptedApi:
         self._scripts: dict[tuple[str, str], list[Reply]] = defaultdict(list)
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(self)
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
@@ -124,8 +127,9 @@ class ScriptedApi:
                 return status(404, f"{asked.path} not found", reason="NotFound")
             return script.pop(0) if len(script) > 1 else script[0]
 
-    def wait_for_the_end(self) -> None:
-        self._ended.wait(30)
+    def wait_for_the_end(self, seconds: float = 30.0) -> bool:
+        """True if the server ends within ``seconds``."""
+        return self._ended.wait(seconds)
 
     def kubeconfig(self, folder: Path, *, user: dict[str, object] | None = None, cluster: dict[str, object] | None = None) -> Path:
         """A kubeconfig for this server, with the contexts ``here`` (current) and ``elsewhere``."""
@@ -147,10 +151,11 @@ class _Server(ThreadingHTTPServer):
     block_on_close = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, api: ScriptedApi) -> None:
+        self.api = api
         self._open: set[socket.socket] = set()
         self._guard = threading.Lock()
-        super().__init__(address, handler)
+        super().__init__(("127.0.0.1", 0), _Handler)
 
     def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         with self._guard:
@@ -173,49 +178,64 @@ class _Server(ThreadingHTTPServer):
                     continue
 
 
-def _handler(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version: ClassVar[str] = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version: ClassVar[str] = "HTTP/1.1"
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Silence: the record is ``api.asked``."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Silence: the record is ``api.asked``."""
 
-        def _answer(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            parts = urlsplit(self.path)
-            asked = Asked(
-                method=self.command,
-                path=parts.path,
-                query={name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()},
-                headers={name.lower(): value for name, value in self.headers.items()},
-                body=self.rfile.read(length) if length else b"",
-                client=self.client_address[1],
-            )
-            reply = api.reply_to(asked)
-            if reply.silent:
-                api.wait_for_the_end()
-            if reply.silent or reply.drop:
-                self.close_connection = True
-                return
-            self._write(reply)
+    def _answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        parts = urlsplit(self.path)
+        asked = Asked(
+            method=self.command,
+            path=parts.path,
+            query={name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()},
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self.rfile.read(length) if length else b"",
+            client=self.client_address[1],
+        )
+        reply = self.server.api.reply_to(asked)
+        if reply.silent:
+            self.server.api.wait_for_the_end()
+        if reply.silent or reply.drop:
+            self.close_connection = True
+            return
+        self._write(reply)
 
-        def _write(self, reply: Reply) -> None:
-            payload = reply.payload()
-            self.send_response(reply.status)
-            self.send_header("Content-Type", reply.content_type)
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            if reply.gzip:
-                self.send_header("Content-Encoding", "gzip")
-            if reply.unannounced:
-                self.send_header("Connection", "close")
-            else:
-                self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload[: reply.cut])
-            if reply.cut is not None or reply.unannounced:
-                self.close_connection = True
+    def _write(self, reply: Reply) -> None:
+        payload = reply.payload()
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.content_type)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if reply.gzip:
+            self.send_header("Content-Encoding", "gzip")
+        if reply.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        elif reply.unannounced:
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self._write_body(reply, payload[: reply.cut])
+        if reply.cut is not None or reply.unannounced:
+            self.close_connection = True
 
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
+    def _write_body(self, reply: Reply, payload: bytes) -> None:
+        if reply.drip_s:
+            for byte in payload:
+                self.wfile.write(bytes([byte]))
+                if self.server.api.wait_for_the_end(reply.drip_s):
+                    return
+        elif reply.chunked:
+            for start in range(0, len(payload), 16):
+                piece = payload[start : start + 16]
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            if reply.cut is None:
+                self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.wfile.write(payload)
 
-    return Handler
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
