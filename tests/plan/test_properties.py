@@ -68,16 +68,17 @@ def test_no_plan_breaks_a_gate_or_a_limit(state: ClusterState) -> None:
 @PROFILE
 @given(clusters())
 def test_no_plan_makes_a_destination_hot(state: ClusterState) -> None:
-    """After all moves, no destination is over high on a judged signal, and no node is hotter than the hottest was."""
+    """After all moves, no destination is over high on a judged signal, and the worst load is no worse unless it is far from high."""
     made = decided(state)
     after, findings = made.bench.loads.load(), detect(state, SPEC)
     for move in made.proposal.moves:
         judged = findings.judged[move.destination]
         assert (after[move.destination][judged] <= findings.high[move.destination][judged] + 1e-9).all()
-    for column in range(after.shape[1]):
+    for column, marks in enumerate(MARKS.values()):
         known = ~np.isnan(findings.load[:, column])
         if known.any():
-            assert after[known, column].max() <= findings.load[known, column].max() + 1e-9
+            worst = max(float(findings.load[known, column].max()), (marks.target + marks.high) / 200)
+            assert after[known, column].max() <= worst + 1e-9
 
 
 @PROFILE
