@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 
 from rebalancer.plan.model import Plan
@@ -33,7 +34,7 @@ def _cell(value: CsvCell) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return guard_formula(clean(guard_formula(value), limit=None))
-    return repr(value) if value == value else ""
+    return repr(value) if math.isfinite(value) else ""
 
 
 @writer(Plan, Format.CSV)

@@ -1,0 +1,81 @@
+"""`rebalancer policy`: is the file right, what would it do, what may be written in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rebalancer.cli.errors import warn
+from rebalancer.cli.output import print_text
+from rebalancer.policy.model import Mode, Pool, RebalancePolicy, Spec
+from rebalancer.units import format_duration
+
+_MEANS = {
+    Mode.DRY_RUN: "mode dry-run (nothing is written)",
+    Mode.ANNOTATE: "mode annotate (pods are marked, none is moved)",
+    Mode.EVICT: "mode evict (pods are evicted)",
+}
+PolicyArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The policy file.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Check policy files and print their schema.", no_args_is_help=True)
+    group.command("validate")(validate)
+    group.command("schema")(schema)
+    app.add_typer(group, name="policy")
+
+
+def validate(file: PolicyArgument) -> None:
+    """Check a policy file, say in one line what it would do, and warn of what may surprise."""
+    from rebalancer.errors import PolicyError
+    from rebalancer.policy.loader import load_policy
+    from rebalancer.policy.timing import judge_timing
+
+    try:
+        policy = load_policy(file)
+    except PolicyError as error:
+        for mistake in error.mistakes[1:]:
+            warn(f"also {mistake}")
+        raise
+    print_text(summary(policy, origin=str(file)))
+    for fault in judge_timing(policy.spec).warnings:
+        warn(str(fault))
+
+
+def schema() -> None:
+    """Print the JSON Schema of policy files."""
+    from rebalancer.policy.schema import policy_schema, schema_text
+
+    print_text(schema_text(policy_schema()).rstrip("\n"))
+
+
+def summary(policy: RebalancePolicy, *, origin: str) -> str:
+    """One line: mode, pools with their signals, the first possible action, the limit."""
+    from rebalancer.policy.timing import judge_timing
+
+    spec = policy.spec
+    timing = judge_timing(spec)
+    first = (
+        f"a node that stays hot is acted on after {format_duration(timing.earliest_action_s)} at the earliest "
+        f"and {format_duration(timing.latest_action_s)} at the latest"
+    )
+    return f"OK: {origin}: policy {policy.metadata.name}, {_MEANS[spec.mode]}; {'; '.join(_pools(spec))}; {first}; {_limits(spec)}"
+
+
+def _pools(spec: Spec) -> Iterator[str]:
+    for pool in spec.pools:
+        yield f"pool {pool.name} is hot over {_marks(pool)}"
+
+
+def _marks(pool: Pool) -> str:
+    if pool.thresholds == "deviation":
+        return " or ".join(f"{name} mean + {marks.high:g} points" for name, marks in pool.signals.items())
+    return " or ".join(f"{name} {marks.high:g} %" for name, marks in pool.signals.items())
+
+
+def _limits(spec: Spec) -> str:
+    budgets = spec.budgets
+    return f"at most {budgets.total} evictions in {format_duration(budgets.window)}, {budgets.per_node} from one node"
