@@ -260,7 +260,7 @@ def test_a_lost_answer_is_looked_for_even_after_the_deadline(api: ScriptedApi, c
     """The deadline ends the wait for the answer, not the question what came of it."""
     api.on("GET", POD, pod(), pod(deleted=True))
     api.on("POST", EVICTION, Reply(silent=True))
-    assert run(client, deadline=Deadline.after(0.2)).outcome is EvictionOutcome.EVICTED
+    assert run(client, deadline=Deadline.after(0.6)).outcome is EvictionOutcome.EVICTED
 
 
 def test_a_trial_without_answer_has_failed(api: ScriptedApi, connect: Connect) -> None:
