@@ -21,6 +21,7 @@ _LABELS = (
     "scheduling.x-k8s.io/pod-group",
     "kueue.x-k8s.io/pod-group-name",
 )
+_LABEL_KEYS = frozenset(_LABELS)
 
 
 def scheduling_group(pod: PodWire, annotations: Mapping[str, str]) -> str:
@@ -33,7 +34,7 @@ def scheduling_group(pod: PodWire, annotations: Mapping[str, str]) -> str:
             if annotations.get(key):
                 return annotations[key]
     labels = pod.metadata.labels
-    if labels:
+    if labels and not _LABEL_KEYS.isdisjoint(labels):
         for key in _LABELS:
             if labels.get(key):
                 return labels[key]

@@ -53,7 +53,7 @@ class RequestTable:
     def row(self, pod: PodWire) -> int:
         """Raises ValueError when a quantity cannot be read."""
         spec, status = pod.spec, pod.status
-        infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in status.conditions or ())
+        infeasible = resize_is_infeasible(pod)
         key = self._encode(
             (
                 spec.containers,
@@ -91,6 +91,14 @@ def _matrix(distinct: Iterable[Amounts], count: int, names: Sequence[str]) -> Fl
         for name, value in each.items():
             matrix[row, column[name]] = in_units(name, value)
     return matrix
+
+
+def resize_is_infeasible(pod: PodWire) -> bool:
+    """Condition PodResizePending says that the kubelet can never grant the spec."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
 
 
 def pod_request(pod: PodWire, *, infeasible: bool) -> PodRequest:

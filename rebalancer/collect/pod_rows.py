@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalancer.collect.alike import Alike, same_constraints, same_labels, same_requests
 from rebalancer.collect.claims import Claims
 from rebalancer.collect.classes import class_from_word, pod_class
 from rebalancer.collect.constraints import ConstraintTable
@@ -47,9 +48,10 @@ def readable_pods(wires: Sequence[PodWire]) -> ReadablePods:
     pods: list[PodWire] = []
     rows: list[int] = []
     unreadable: list[str] = []
+    alike = Alike(same_requests)
     for wire in sorted(by_uid.values(), key=lambda wire: (wire.metadata.namespace, wire.metadata.name, wire.metadata.uid)):
         try:
-            rows.append(table.row(wire))
+            rows.append(alike.row(wire, table.row))
         except ValueError:
             unreadable.append(f"{wire.metadata.namespace}/{wire.metadata.name}")
         else:
@@ -92,7 +94,10 @@ def standing(pods: Sequence[PodWire], node_index: Mapping[str, int]) -> Standing
 
 
 def _is_ready(pod: PodWire) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions or ())
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready":
+            return condition.status == "True"
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +166,23 @@ class Ties:
 
 def ties(pods: Sequence[PodWire], claims: Claims) -> Ties:
     label_sets: dict[LabelSet, int] = {}
-    seen: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
     table = ConstraintTable()
+
+    def label_row(pod: PodWire) -> int:
+        return label_sets.setdefault(LabelSet(pod.metadata.namespace, tuple(sorted((pod.metadata.labels or {}).items()))), len(label_sets))
+
+    alike_labels, alike_constraints = Alike(same_labels), Alike(same_constraints)
     label_rows: list[int] = []
     constraint_rows: list[int] = []
     volumes: list[PodVolumes] = []
     for pod in pods:
-        namespace, items = pod.metadata.namespace, tuple((pod.metadata.labels or {}).items())
-        row = seen.get((namespace, items))
-        if row is None:
-            row = seen[namespace, items] = label_sets.setdefault(LabelSet(namespace, tuple(sorted(items))), len(label_sets))
-        label_rows.append(row)
+        label_rows.append(alike_labels.row(pod, label_row))
         own = pod_volumes(pod)
         volumes.append(own)
-        constraint_rows.append(table.row(pod.spec, claims.of_pod(namespace, own.claims)) if own.claims else table.row(pod.spec))
+        if own.claims:
+            constraint_rows.append(table.row(pod.spec, claims.of_pod(pod.metadata.namespace, own.claims)))
+        else:
+            constraint_rows.append(alike_constraints.row(pod, lambda each: table.row(each.spec)))
     return Ties(
         labels=np.array(label_rows, dtype=np.int64),
         label_sets=tuple(label_sets),

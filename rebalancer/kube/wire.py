@@ -82,7 +82,10 @@ class MetaWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     @property
     def controller(self) -> OwnerWire | None:
         """The one owner reference that is marked as the controller."""
-        return next((owner for owner in self.owner_references or () if owner.controller), None)
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
 
 
 class MetadataWire(msgspec.Struct, frozen=True, gc=False):
