@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rebalancer.detect.findings import NodeClass
-from rebalancer.guard.gate import Candidate, Refusal, book, first_refusal
+from rebalancer.guard.gate import Candidate, Refusal, first_refusal
+from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.reasons import PlanGate
@@ -138,19 +139,7 @@ class Balance:
             name = scene.state.nodes.names[landing.destination]
             reason = f"moving it to {name} would win {landing.gain:.4f}; gain.disruptionCost is {policy.disruption_cost:g}"
             return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
-        return self._book(bench, source, pod, landing, need, share)
-
-    def _book(self, bench: Bench, source: _Source, pod: int, landing: Landing, need: FloatArray, share: FloatArray) -> ProposedMove:
-        scene, usage = bench.scene, bench.scene.state.pods.usage[pod]
-        ends = np.array([source.node, landing.destination])
-        before = bench.loads.load(ends)
-        reason = self._reason(bench, source, need, share)
-        bench.loads.book(source=source.node, destination=landing.destination, usage=usage)
-        bench.placements.book(pod, landing.destination)
-        book(Candidate(pod, source.node), scene)
-        after = bench.loads.load(ends)
-        loads = tuple((float(before[0, c]), float(after[0, c]), float(before[1, c]), float(after[1, c])) for c in range(before.shape[1]))
-        return ProposedMove(pod, source.node, landing.destination, landing.alternatives, landing.gain, reason, loads)
+        return book_move(bench, Candidate(pod, source.node), landing, reason=self._reason(bench, source, need, share))
 
     def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray) -> str:
         f, signals = bench.findings, bench.scene.state.signals

@@ -1,0 +1,29 @@
+"""Taking a move into the plan: on the load of both ends, on the scheduler's room, on the plan's budgets, all at once or not at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalancer.guard.gate import Candidate, book
+from rebalancer.plan.destination import Landing
+from rebalancer.plan.method import Bench, ProposedMove
+
+
+def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: str) -> ProposedMove:
+    """Book the move on all three books of the bench and return it with the loads of its ends before and after."""
+    ends = np.array([candidate.source, landing.destination])
+    before = bench.loads.load(ends)
+    usage = bench.scene.state.pods.usage[candidate.pod]
+    bench.loads.book(source=candidate.source, destination=landing.destination, usage=usage)
+    bench.placements.book(candidate.pod, landing.destination)
+    book(candidate, bench.scene)
+    after = bench.loads.load(ends)
+    return ProposedMove(
+        pod=candidate.pod,
+        source=candidate.source,
+        destination=landing.destination,
+        alternatives=landing.alternatives,
+        gain=landing.gain,
+        reason=reason,
+        loads=tuple((float(before[0, c]), float(after[0, c]), float(before[1, c]), float(after[1, c])) for c in range(before.shape[1])),
+    )

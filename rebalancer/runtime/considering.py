@@ -1,0 +1,66 @@
+"""From a state and a memory to a verdict: what `run` acts on, and what `plan`, `explain` and `skew` show. The same call for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalancer.detect.classify import detect
+from rebalancer.detect.findings import Findings
+from rebalancer.guard.breaker import BreakerFinding, breaker_findings
+from rebalancer.plan.planner import Decision, decide
+from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.runtime.memory import Landing, Memory, settle
+from rebalancer.runtime.stopwatch import Stopwatch
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What is to be done in this cycle, as the operator last said it."""
+
+    policy: RebalancePolicy
+    mode: Mode
+    mode_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    state: ClusterState
+    findings: Findings
+    decision: Decision
+    memory: Memory
+    """With what this look settled."""
+    history: History
+    """What the decision saw of the memory."""
+    landings: tuple[Landing, ...]
+    """Earlier moves that this look settled."""
+    breaker: tuple[BreakerFinding, ...]
+
+
+def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: Stopwatch | None = None) -> Verdict:
+    """Settle earlier moves, ask the breaker, detect, plan. Raises PolicyError when two pools claim one node."""
+    stopwatch, spec = stopwatch or Stopwatch(), orders.policy.spec
+    with stopwatch.stage("detect"):
+        memory, landings = settle(memory, state, spec)
+        breaker = breaker_of(state, memory, orders)
+        history = memory.history("; ".join(finding.words for finding in breaker))
+        findings = detect(state, spec)
+    with stopwatch.stage("plan"):
+        decision = decide(
+            state=state,
+            findings=findings,
+            policy=orders.policy,
+            history=history,
+            mode=orders.mode,
+            mode_source=orders.mode_source,
+        )
+    return Verdict(state=state, findings=findings, decision=decision, memory=memory, history=history, landings=landings, breaker=breaker)
+
+
+def breaker_of(state: ClusterState, memory: Memory, orders: Orders) -> tuple[BreakerFinding, ...]:
+    """Why nothing may be evicted now, from what the cluster shows and what earlier moves came to."""
+    since = state.at - orders.policy.spec.breaker.hold
+    verified = tuple((1.0, landing.realised_share) for landing in memory.landings if landing.at >= since)
+    opened = tuple(move.eviction.at for move in memory.open_moves)
+    return breaker_findings(state=state, spec=orders.policy.spec, open_since=opened, verified=verified)
