@@ -22,7 +22,6 @@ from tests.support.builder import NodeSpec, PodSpec, cluster
 
 APPS = ("a", "b", "c")
 NAMESPACES = {"default": {"team": "x"}, "far": {"team": "y"}}
-_few = st.integers(0, 2)
 
 
 def _requirement(key: str, values: tuple[str, ...]) -> st.SearchStrategy[Requirement]:
@@ -54,24 +53,30 @@ node_terms = st.lists(_requirement("disk", ("ssd", "hdd")), max_size=2).map(lamb
 weighted_terms = st.lists(st.tuples(st.integers(1, 100), pod_terms), max_size=1).map(tuple)
 
 
-def _rarely(strategy: st.SearchStrategy[object], empty: object) -> st.SearchStrategy[object]:
-    """Mostly empty, so that not every pod is refused by everything."""
-    return st.one_of(st.just(empty), st.just(empty), strategy)
+_preferred = {
+    "preferred_nodes": st.lists(st.tuples(st.integers(0, 100), node_terms), max_size=2).map(tuple),
+    "preferred_affinity": weighted_terms,
+    "preferred_anti_affinity": weighted_terms,
+}
+_required = {
+    "node_selector": st.sampled_from(("ssd", "hdd")).map(lambda disk: (("disk", disk),)),
+    "node_terms": st.lists(node_terms, max_size=2).map(tuple),
+    "tolerations": st.sampled_from(((Toleration(operator="Exists"),), (Toleration("k", "Equal", "v"),))),
+    "affinity": st.lists(pod_terms, min_size=1, max_size=2).map(tuple),
+    "anti_affinity": st.lists(pod_terms, min_size=1, max_size=2).map(tuple),
+    "spread": st.lists(spreads, min_size=1, max_size=2).map(tuple),
+    "host_ports": st.builds(HostPort, st.sampled_from(("0.0.0.0", "10.0.0.1")), st.just("TCP"), st.just(80)).map(lambda port: (port,)),
+}
 
 
-constraints = st.builds(
-    Constraints,
-    node_selector=_rarely(st.sampled_from((("disk", "ssd"), ("disk", "hdd"))).map(lambda pair: (pair,)), ()),
-    node_terms=_rarely(st.lists(node_terms, max_size=2).map(tuple), None),
-    preferred_nodes=st.lists(st.tuples(st.integers(0, 100), node_terms), max_size=2).map(tuple),
-    tolerations=_rarely(st.sampled_from(((Toleration(operator="Exists"),), (Toleration("k", "Equal", "v"),))), ()),
-    affinity=_rarely(st.lists(pod_terms, min_size=1, max_size=2).map(tuple), ()),
-    anti_affinity=_rarely(st.lists(pod_terms, min_size=1, max_size=2).map(tuple), ()),
-    preferred_affinity=weighted_terms,
-    preferred_anti_affinity=weighted_terms,
-    spread=_rarely(st.lists(spreads, min_size=1, max_size=2).map(tuple), ()),
-    host_ports=_rarely(st.builds(HostPort, st.sampled_from(("0.0.0.0", "10.0.0.1")), st.just("TCP"), st.just(80)).map(lambda p: (p,)), ()),
-)
+@st.composite
+def constraints(draw: st.DrawFn) -> Constraints:
+    """One or two things required, and often something preferred: pods that ask for everything fit nowhere and prove little."""
+    chosen = draw(st.lists(st.sampled_from(sorted(_required)), max_size=2, unique=True))
+    wished = draw(st.lists(st.sampled_from(sorted(_preferred)), max_size=1))
+    return Constraints(**{name: draw({**_required, **_preferred}[name]) for name in (*chosen, *wished)})
+
+
 taints = st.lists(
     st.builds(Taint, st.just("k"), st.sampled_from(("v", "w")), st.sampled_from(("NoSchedule", "PreferNoSchedule"))), max_size=1
 )
@@ -79,6 +84,7 @@ taints = st.lists(
 
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterState:
+    troubles = st.sampled_from(("", "", "", "", "", "", "taint", "taint", "cordon", "not ready"))
     nodes = [
         NodeSpec(
             name=f"n{i}",
@@ -86,11 +92,12 @@ def clusters(draw: st.DrawFn) -> ClusterState:
             pods=draw(st.sampled_from((2, 110))),
             zone=draw(st.sampled_from((None, "a", "b", "c"))),
             labels={"disk": disk} if (disk := draw(st.sampled_from(("", "ssd", "hdd")))) else {},
-            taints=draw(taints),
-            ready=draw(st.sampled_from((True, True, True, False))),
-            unschedulable=draw(st.sampled_from((False, False, False, True))),
+            taints=draw(taints) if trouble == "taint" else (),
+            ready=trouble != "not ready",
+            unschedulable=trouble == "cordon",
         )
-        for i in range(draw(st.integers(1, 5)))
+        for i in range(draw(st.integers(2, 5)))
+        for trouble in (draw(troubles),)
     ]
     places = st.sampled_from((None, *(each.name for each in nodes)))
     pods = [
@@ -101,10 +108,10 @@ def clusters(draw: st.DrawFn) -> ClusterState:
             workload=draw(st.sampled_from(APPS)),
             cpu=draw(st.sampled_from((0.0, 0.1, 0.7, 1.5))),
             memory=draw(st.sampled_from(("0", "1Gi"))),
-            constraints=draw(constraints),
+            constraints=draw(constraints()),
             terminating=draw(st.sampled_from((False, False, True))),
             phase=draw(st.sampled_from((Phase.RUNNING, Phase.RUNNING, Phase.SUCCEEDED))),
         )
-        for i in range(draw(st.integers(1, 8)))
+        for i in range(draw(st.integers(2, 8)))
     ]
     return cluster(nodes=nodes, pods=pods, namespaces=NAMESPACES)

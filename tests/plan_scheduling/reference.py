@@ -41,7 +41,7 @@ def allowed(state: ClusterState, pod: int, node: int, seen: Seen) -> bool:
     )
 
 
-def _constraints(state: ClusterState, pod: int) -> Constraints:
+def constraints_of(state: ClusterState, pod: int) -> Constraints:
     return state.constraints[int(state.pods.constraints[pod])]
 
 
@@ -70,7 +70,7 @@ def _term(term: NodeTerm, labels: dict[str, str]) -> bool:
 
 def _ports(state: ClusterState, constraints: Constraints, node: int, seen: Seen) -> bool:
     for other, where, _ in seen:
-        for theirs in _constraints(state, other).host_ports:
+        for theirs in constraints_of(state, other).host_ports:
             for mine in constraints.host_ports:
                 same = (mine.port, mine.protocol) == (theirs.port, theirs.protocol)
                 if where == node and same and (mine.ip == theirs.ip or "0.0.0.0" in (mine.ip, theirs.ip)):
@@ -102,9 +102,7 @@ def _one_spread(
     for row in range(len(state.nodes.names)):
         if not all(each in labels[row] for each in keys):
             continue
-        if spread.honor_node_affinity and not _selected(state, constraints, row):
-            continue
-        if spread.honor_node_taints and not _tolerated(constraints, state.nodes.taints[row]):
+        if not takes_part(state, constraints, spread, row):
             continue
         counts.setdefault(labels[row][key], 0)
         if spread.selector is not None and spread.selector.requirements:
@@ -112,29 +110,36 @@ def _one_spread(
                 where == row
                 and not terminating
                 and state.pods.namespaces[other] == state.pods.namespaces[pod]
-                and matches(spread.selector, _labels(state, other).get)
+                and matches(spread.selector, labels_of(state, other).get)
                 for other, where, terminating in seen
             )
     least = min(counts.values()) if len(counts) >= spread.min_domains and counts else 0
-    itself = int(matches(spread.selector, _labels(state, pod).get))
+    itself = int(matches(spread.selector, labels_of(state, pod).get))
     return counts.get(labels[node][key], 0) + itself - least <= spread.max_skew
 
 
-def _labels(state: ClusterState, pod: int) -> dict[str, str]:
+def takes_part(state: ClusterState, constraints: Constraints, spread: SpreadConstraint, node: int) -> bool:
+    """Whether the inclusion policies let the node be counted."""
+    if spread.honor_node_affinity and not _selected(state, constraints, node):
+        return False
+    return not spread.honor_node_taints or _tolerated(constraints, state.nodes.taints[node])
+
+
+def labels_of(state: ClusterState, pod: int) -> dict[str, str]:
     return state.label_sets[int(state.pods.labels[pod])].as_dict()
 
 
-def _means(state: ClusterState, term: PodTerm, owner: int, other: int) -> bool:
+def means(state: ClusterState, term: PodTerm, owner: int, other: int) -> bool:
     """Whether a term of the owner matches the other pod."""
     namespace = state.pods.namespaces[other]
     if not term.namespaces and term.namespace_selector is None:
         inside = namespace == state.pods.namespaces[owner]
     else:
         inside = namespace in term.namespaces or matches(term.namespace_selector, state.namespaces[namespace].get)
-    return inside and matches(term.selector, _labels(state, other).get)
+    return inside and matches(term.selector, labels_of(state, other).get)
 
 
-def _together(state: ClusterState, key: str, one: int, other: int) -> bool:
+def together(state: ClusterState, key: str, one: int, other: int) -> bool:
     labels = state.nodes.labels
     return key in labels[one] and labels[one][key] == labels[other].get(key)
 
@@ -145,16 +150,16 @@ def _affinity(state: ClusterState, pod: int, constraints: Constraints, node: int
         return True
     if not all(term.topology_key in state.nodes.labels[node] for term in terms):
         return False
-    crowd = [where for other, where, _ in seen if all(_means(state, term, pod, other) for term in terms)]
-    if all(any(_together(state, term.topology_key, node, where) for where in crowd) for term in terms):
+    crowd = [where for other, where, _ in seen if all(means(state, term, pod, other) for term in terms)]
+    if all(any(together(state, term.topology_key, node, where) for where in crowd) for term in terms):
         return True
     known = any(term.topology_key in state.nodes.labels[where] for where in crowd for term in terms)
-    return not known and all(_means(state, term, pod, pod) for term in terms)
+    return not known and all(means(state, term, pod, pod) for term in terms)
 
 
 def _anti_affinity(state: ClusterState, pod: int, constraints: Constraints, node: int, seen: Seen) -> bool:
     return not any(
-        _means(state, term, pod, other) and _together(state, term.topology_key, node, where)
+        means(state, term, pod, other) and together(state, term.topology_key, node, where)
         for term in constraints.anti_affinity
         for other, where, _ in seen
     )
@@ -162,7 +167,7 @@ def _anti_affinity(state: ClusterState, pod: int, constraints: Constraints, node
 
 def _held_anti_affinity(state: ClusterState, pod: int, node: int, seen: Seen) -> bool:
     return not any(
-        _means(state, term, other, pod) and _together(state, term.topology_key, node, where)
+        means(state, term, other, pod) and together(state, term.topology_key, node, where)
         for other, where, _ in seen
-        for term in _constraints(state, other).anti_affinity
+        for term in constraints_of(state, other).anti_affinity
     )

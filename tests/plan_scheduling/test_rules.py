@@ -12,7 +12,7 @@ from rebalancer.plan.filter import all_filters
 from rebalancer.plan.ledger import Placements
 from rebalancer.plan.stock_scores import StockScores, sample_size
 from rebalancer.state.cluster import ClusterState
-from tests.plan_scheduling import reference
+from tests.plan_scheduling import reference, reference_scores
 from tests.plan_scheduling.random_clusters import clusters
 from tests.support.builder import cluster, node, pod
 
@@ -79,6 +79,21 @@ def test_scores_of_every_plugin_stay_between_0_and_100(state: ClusterState, data
         best = stock.best(row, feasible)
         assert bool(feasible[best].all())
         assert (best.size > 0) == bool(feasible.any())
+
+
+@_examples(60)
+@given(state=clusters(), data=st.data())
+def test_scores_that_count_pods_agree_with_the_plain_rules(state: ClusterState, data: st.DataObject) -> None:
+    """Topology spread and inter-pod affinity, for a leaving pod, over any feasible set, under any bookings."""
+    placements = Placements(state)
+    pod_row = data.draw(st.integers(0, len(state.pods.names) - 1))
+    booked = _book_some(data, state, placements)
+    width = len(state.nodes.names)
+    feasible = np.array(data.draw(st.lists(st.booleans(), min_size=width, max_size=width)))
+    rows, seen = np.flatnonzero(feasible).tolist(), reference.seen_pods(state, leaving=pod_row, booked=booked)
+    found = StockScores(state, placements).by_plugin(pod_row, feasible)
+    assert found["InterPodAffinity"].tolist() == reference_scores.inter_pod_affinity(state, pod_row, rows, seen)
+    assert found["PodTopologySpread"].tolist() == reference_scores.topology_spread(state, pod_row, rows, seen)
 
 
 @_examples(40)
