@@ -99,13 +99,15 @@ class Sheet:
             self._lines.append(Text(" " * margin + line, style=cells[-1].style))
 
     def render(self) -> str:
+        if not self._page.color:
+            text = "".join(f"{line.plain}\n" for line in self._lines)
+            return to_ascii(text) if self._page.ascii else text
         stream = io.StringIO()
         console = Console(
             file=stream,
             width=UNLIMITED,
-            force_terminal=self._page.color,
-            color_system="standard" if self._page.color else None,
-            no_color=not self._page.color,
+            force_terminal=True,
+            color_system="standard",
             markup=False,
             emoji=False,
             highlight=False,

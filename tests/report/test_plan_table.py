@@ -49,6 +49,12 @@ def test_the_mode_and_its_source_come_first() -> None:
     assert _table(samples.plan()).startswith("Mode     dry-run (source: default), nothing in the cluster is changed\n")
 
 
+def test_soft_taints_are_announced() -> None:
+    """Nodes are written to as well, so the plan says which."""
+    text = " ".join(_table(samples.plan()).split())
+    assert f"2 nodes to carry the soft taint meanwhile: {samples.HOT_GKE}, {samples.HOT_EC2}." in text
+
+
 def test_before_and_after_are_side_by_side() -> None:
     """Hot nodes, worst load, spread."""
     words = [line.split() for line in _table(samples.plan()).splitlines()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import msgspec
 import pytest
@@ -50,7 +51,9 @@ def test_tables_fit_a_hundred_columns(name: str) -> None:
 
 def test_colour_is_only_where_it_is_asked_for() -> None:
     """The same text, with and without escapes."""
-    assert "\x1b[" in render(samples.plan(), Format.TABLE, Page(color=True))
+    coloured = render(samples.plan(), Format.TABLE, Page(color=True))
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render(samples.plan(), Format.TABLE, Page())
 
 
 @pytest.mark.parametrize("fmt", list(Format))

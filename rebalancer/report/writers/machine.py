@@ -10,6 +10,8 @@ import yaml
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, writer
 
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The C one where PyYAML was built with it: five times as fast, which a plan of ten thousand nodes needs."""
 _UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _NOT_ASCII = re.compile("[^\x00-\x7e]")
 
@@ -24,7 +26,8 @@ def to_json(document: msgspec.Struct, page: Page, _: Format) -> str:
 def to_yaml(document: msgspec.Struct, page: Page, _: Format) -> str:
     data = msgspec.json.encode(document)  # by way of JSON, so that NaN is null here too
     readable = not page.ascii and _UNSAFE.search(data.decode()) is None
-    return yaml.safe_dump(msgspec.json.decode(data), sort_keys=False, allow_unicode=readable, width=120)
+    text: str = yaml.dump(msgspec.json.decode(data), Dumper=_DUMPER, sort_keys=False, allow_unicode=readable, width=120)
+    return text
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ from rebalancer.report.text import counted
 from rebalancer.units import format_duration, format_percent
 
 _NODES_SHOWN = 20
+_TAINTS_SHOWN = 5
 _MODE_MEANS = {
     "dry-run": ", nothing in the cluster is changed",
     "annotate": ", pods are marked and stay where they are",
@@ -36,6 +37,11 @@ def plan_table(plan: Plan, page: Page, fmt: Format) -> str:
     if plan.moves:
         sheet.title(f"Moves ({len(plan.moves)})")
         _moves(sheet, plan.moves, wide=wide)
+    if plan.soft_taints:
+        sheet.blank()
+        sheet.sentence(
+            f"{counted(len(plan.soft_taints), 'node')} to carry the soft taint meanwhile: {_names(plan.soft_taints, wide=wide)}."
+        )
     if plan.refused:
         sheet.title(f"Refused candidates ({len(plan.refused)})")
         _all_refused(sheet, plan) if wide else _refused_by_gate(sheet, plan)
@@ -93,6 +99,11 @@ def _before_and_after(sheet: Sheet, summary: Summary) -> None:
         rows.append(Row(("unknown nodes", Cell(f"{summary.unknown_nodes:,}", "yellow"), f"{summary.unknown_nodes:,}")))
     sheet.blank()
     sheet.grid(columns, rows)
+
+
+def _names(names: tuple[str, ...], *, wide: bool) -> str:
+    shown = names if wide else names[:_TAINTS_SHOWN]
+    return ", ".join(shown) + (f" and {len(names) - len(shown):,} more" if len(shown) < len(names) else "")
 
 
 def _moves(sheet: Sheet, moves: tuple[Move, ...], *, wide: bool) -> None:
