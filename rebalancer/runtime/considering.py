@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
+from rebalancer.guard.gate import Booked, Scene
 from rebalancer.plan.planner import Decision, decide
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.runtime.memory import Landing, Memory, settle
@@ -36,6 +37,11 @@ class Verdict:
     landings: tuple[Landing, ...]
     """Earlier moves that this look settled."""
     breaker: tuple[BreakerFinding, ...]
+
+    @property
+    def fresh_scene(self) -> Scene:
+        """What the gates see before anything of the plan is booked: for explaining one pod at a time."""
+        return replace(self.decision.bench.scene, booked=Booked())
 
 
 def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: Stopwatch | None = None) -> Verdict:

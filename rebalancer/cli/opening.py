@@ -1,0 +1,32 @@
+"""From the common flags to a session, with what may surprise said on stderr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rebalancer.cli.errors import warn
+from rebalancer.policy.model import Mode
+from rebalancer.runtime.session import Session, open_session
+
+
+def opened(
+    *,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    prometheus_url: str | None = None,
+    settings: Path | None = None,
+    policy: Path | None = None,
+    mode: Mode | None = None,
+) -> Session:
+    """Raises SettingsError and PolicyError."""
+    flags = {
+        "kubeconfig": kubeconfig,
+        "context": context,
+        "prometheus.url": prometheus_url,
+        "policy_file": policy,
+        "mode": mode,
+    }
+    session = open_session(settings_file=settings, flags=flags)
+    for sentence in session.warnings():
+        warn(sentence)
+    return session

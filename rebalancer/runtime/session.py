@@ -1,0 +1,120 @@
+"""What a command works with: settings, policy, mode, and the connections that they name. Opened once, closed in one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rebalancer.act.actuator import Actuator
+from rebalancer.act.annotating import AnnotateActuator
+from rebalancer.act.evicting import EvictActuator
+from rebalancer.act.recording import RecordingActuator
+from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
+from rebalancer.errors import PolicyError
+from rebalancer.kube.client import KubeClient
+from rebalancer.kube.events import EventWriter
+from rebalancer.kube.limiter import TokenBucket
+from rebalancer.policy.model import Mode
+from rebalancer.policy.reload import BuiltInPolicy, PolicyFile, PolicySource
+from rebalancer.policy.timing import judge_timing
+from rebalancer.runtime.considering import Orders
+from rebalancer.runtime.store import ConfigMapStore, MemoryStore, ReadOnlyStore
+from rebalancer.settings import Settings, effective_mode, load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    settings: Settings
+    policies: PolicySource
+
+    @property
+    def orders(self) -> Orders:
+        """As the policy file and the settings say now."""
+        policy = self.policies.current()
+        mode, source = effective_mode(self.settings, policy)
+        return Orders(policy=policy, mode=mode, mode_source=source)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about settings and policy that are allowed but may surprise."""
+        return (*self.settings.warnings(), *(str(fault) for fault in judge_timing(self.policies.current().spec).warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    client: KubeClient
+    prometheus: Prometheus
+
+    def close(self) -> None:
+        self.client.close()
+        self.prometheus.close()
+
+
+def open_session(*, settings_file: Path | None, flags: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Session:
+    """Read settings and policy. Raises SettingsError and PolicyError; nothing is connected yet."""
+    settings = load_settings(settings_file=settings_file, flags=flags, environ=os.environ if environ is None else environ)
+    policies: PolicySource = BuiltInPolicy() if settings.policy_file is None else PolicyFile(settings.policy_file)
+    session = Session(settings, policies)
+    faults = judge_timing(policies.current().spec).errors
+    if faults:
+        raise PolicyError(f"policy {policies.current().metadata.name} can never act: {faults[0]}")
+    return session
+
+
+@contextmanager
+def connected(session: Session) -> Iterator[Connections]:
+    """Clients for the API server and Prometheus that the settings name. Raises SettingsError; nothing is sent yet."""
+    settings = session.settings
+    url = settings.require_prometheus_url()
+    with kubernetes_client(session) as client:
+        prometheus = Prometheus(
+            PrometheusAccess(
+                url=url,
+                timeout_s=settings.prometheus.timeout,
+                ca_file=settings.prometheus.ca_file,
+                token_file=settings.prometheus.token_file,
+                basic_auth_file=settings.prometheus.basic_auth_file,
+                headers=settings.prometheus.header_values(),
+                max_in_flight=settings.prometheus.max_in_flight,
+                insecure_skip_verify=settings.prometheus.insecure_skip_verify,
+            )
+        )
+        try:
+            yield Connections(client, prometheus)
+        finally:
+            prometheus.close()
+
+
+@contextmanager
+def kubernetes_client(session: Session) -> Iterator[KubeClient]:
+    """A client for the API server alone, for what needs no Prometheus."""
+    settings = session.settings
+    client = KubeClient.connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        page_size=settings.kubernetes.page_size,
+        timeout_s=settings.kubernetes.timeout,
+        bucket=TokenBucket(settings.kubernetes.qps, settings.kubernetes.burst),
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def actuators(client: KubeClient, *, steer: bool, events: bool, instance: str) -> Mapping[Mode, Actuator]:
+    """One actuator a mode, on one client and its rate limit."""
+    writer = EventWriter(client, instance=instance) if events else None
+    return {
+        Mode.DRY_RUN: RecordingActuator(),
+        Mode.ANNOTATE: AnnotateActuator(client),
+        Mode.EVICT: EvictActuator(client, steer=steer, events=writer),
+    }
+
+
+def memory_store(client: KubeClient, session: Session, *, mode: Mode) -> MemoryStore:
+    """The cluster's memory: kept in evict mode, only read in the others."""
+    store = ConfigMapStore(client, namespace=session.settings.namespace)
+    return store if mode is Mode.EVICT else ReadOnlyStore(store)
