@@ -28,3 +28,6 @@ format: $(BIN)/.installed
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+schema: $(BIN)/.installed
+	$(BIN)/python -m rebalancer.report.schema config/schema

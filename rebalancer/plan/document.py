@@ -24,7 +24,7 @@ from rebalancer.plan.model import (
 from rebalancer.plan.tolerations import HOT_TAINT
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.state.arrays import FloatArray
-from rebalancer.state.cluster import ClusterState, Share
+from rebalancer.state.cluster import ClusterState, Coverage, Share
 from rebalancer.units import format_time
 
 
@@ -54,7 +54,7 @@ def document(
         method=proposal.method,
         outcome=proposal.outcome,
         summary=_summary(findings, after, proposal),
-        coverage=_coverage(state),
+        coverage=coverage_report(state.coverage),
         moves=tuple(_move(state, bench, move) for move in proposal.moves),
         refused=tuple(
             RefusedCandidate(
@@ -176,8 +176,8 @@ def _spread(findings: Findings, load: FloatArray) -> float | None:
     return known(max(spreads)) if spreads else None
 
 
-def _coverage(state: ClusterState) -> CoverageReport:
-    coverage = state.coverage
+def coverage_report(coverage: Coverage) -> CoverageReport:
+    """The worst signal's coverage of nodes and of pods, the oldest sample in use, and what was thrown away."""
     ages = [age for age in coverage.oldest_sample_s.values() if math.isfinite(age)]
     return CoverageReport(
         nodes=_least(list(coverage.nodes.values())),

@@ -67,7 +67,7 @@ def lay_bench(*, state: ClusterState, findings: Findings, policy: RebalancePolic
     scores = StockScores(state, placements, soft_tainted=tainted)
     loads = LoadBook(state, findings)
     return Bench(
-        scene=Scene(state=state, spec=policy.spec, history=history, booked=Booked(), mode=mode),
+        scene=Scene(state=state, spec=policy.spec, history=history, booked=Booked(), mode=mode, judged=findings.judged),
         findings=findings,
         placements=placements,
         feasibility=feasibility,

@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
-from rebalancer.plan.document import known
-from rebalancer.plan.model import API_VERSION, CoverageReport, ShareReport
+from rebalancer.plan.document import coverage_report, known
+from rebalancer.plan.model import API_VERSION, CoverageReport
 from rebalancer.state.arrays import FloatArray, IntArray
-from rebalancer.state.cluster import ClusterState, Coverage, Share
+from rebalancer.state.cluster import ClusterState
 from rebalancer.state.ledger import on_a_node
 from rebalancer.units import format_time
 
@@ -125,23 +125,6 @@ def skew_report(*, state: ClusterState, findings: Findings) -> SkewReport:
         workloads=_groups(state, owned, state.pods.workload[owned], [(ref.kind, ref.namespace, ref.name) for ref in refs]),
         namespaces=_groups(state, rows, np.asarray(codes, dtype=np.int64), [("Namespace", str(name), str(name)) for name in names]),
     )
-
-
-def coverage_report(coverage: Coverage) -> CoverageReport:
-    """The worst signal's share of nodes and pods, and the oldest sample of all signals."""
-    ages = [age for age in coverage.oldest_sample_s.values() if math.isfinite(age)]
-    return CoverageReport(
-        nodes=_worst_share(list(coverage.nodes.values())),
-        pods=_worst_share(list(coverage.pods.values())),
-        oldest_sample_seconds=max(ages) if ages else None,
-        dropped=dict(coverage.dropped),
-        notes=coverage.notes,
-    )
-
-
-def _worst_share(shares: Sequence[Share]) -> ShareReport:
-    worst = min(shares, key=lambda share: share.ratio, default=Share(0, 0))
-    return ShareReport(known=worst.known, of=worst.of)
 
 
 def _pools(state: ClusterState, findings: Findings) -> tuple[PoolSkew, ...]:
