@@ -1,0 +1,212 @@
+"""Every metric that the service exports, in one block, and the few verbs that change them.
+
+The registry is an object of ours, so two controllers in one process do not share counts. Labels come from closed sets: a word that is
+not in its set counts as ``other``, so that no mistake elsewhere can make a series for every pod. Counters stand at 0 before anything
+happens: an alert on an increase would else miss the first one.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections import Counter as Tally
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from rebalancer import __version__
+from rebalancer.act.outcome import Outcome, Result
+from rebalancer.collect.sanity import DropReason
+from rebalancer.detect.findings import Findings
+from rebalancer.guard.breaker import BreakerCause
+from rebalancer.guard.catalogue import gate_names
+from rebalancer.plan.model import Plan
+from rebalancer.plan.reasons import PlanGate
+from rebalancer.policy.model import Mode
+from rebalancer.policy.reload import Reload
+from rebalancer.runtime.memory import Landing, LandingResult
+from rebalancer.runtime.metric_snapshot import PREFIX, SnapshotCollector, families_of
+from rebalancer.runtime.stopwatch import STAGES
+from rebalancer.state.cluster import ClusterState
+
+OTHER = "other"
+METHODS = ("balance", "reclaim", "defragment", "improve")
+PLANNED = "planned"
+TOTAL = "total"
+_DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+
+class CycleEnd(Enum):
+    """How a cycle ended; the closed set of ``cycles_total{result}``."""
+
+    BALANCED = "balanced"
+    """No node is hot, nothing is proposed."""
+    PROPOSED = "proposed"
+    """Moves were found and, by the mode, only shown or annotated."""
+    MOVED = "moved"
+    """At least one pod was evicted."""
+    BLOCKED = "blocked"
+    """Something is hot and nothing may or can be moved."""
+    FAILED = "failed"
+    """The cluster could not be read, or metrics were missing; nothing was done."""
+    ABANDONED = "abandoned"
+    """Stopped on request or at its deadline."""
+
+
+class Metrics:
+    """Thread-safe. ``gates``: the closed set of ``refusals_total{gate}``, plan-level ones included."""
+
+    def __init__(self, *, gates: Iterable[str] | None = None, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        names = (*gate_names(), *(gate.value for gate in PlanGate)) if gates is None else tuple(gates)
+        self._gates = frozenset(names)
+        self._snapshot = SnapshotCollector()
+        self.registry.register(self._snapshot)
+        self._declare()
+        self._preset()
+
+    def _declare(self) -> None:
+        at = self.registry
+        build = Gauge(f"{PREFIX}build_info", "1, with what is running as labels.", ("version", "python"), registry=at)
+        build.labels(__version__, platform.python_version()).set(1)
+        self._mode = Gauge(f"{PREFIX}mode", "1 for the mode in force.", ("mode",), registry=at)
+        self._cycles = Counter(f"{PREFIX}cycles_total", "Cycles by how they ended.", ("result",), registry=at)
+        self._missed = Counter(f"{PREFIX}cycles_missed_total", "Cycles that were due while the one before still ran.", registry=at)
+        self._last = Gauge(f"{PREFIX}last_cycle_timestamp_seconds", "When the last cycle ended that could read the cluster.", registry=at)
+        self._seconds = Histogram(
+            f"{PREFIX}cycle_duration_seconds", "Time of a cycle by stage.", ("stage",), registry=at, buckets=_DURATION_BUCKETS
+        )
+        words = "Moves by the method that planned them, mode and what became of them; planned ones are counted before they are tried."
+        self._moves = Counter(f"{PREFIX}moves_total", words, ("reason", "mode", "outcome"), registry=at)
+        self._repeats = Counter(f"{PREFIX}repeat_moves_total", "Moves of a workload that had been moved not long before.", registry=at)
+        self._refusals = Counter(f"{PREFIX}refusals_total", "Candidates that stay, by the gate that refused.", ("gate",), registry=at)
+        self._dropped = Counter(f"{PREFIX}samples_dropped_total", "Samples that were not used.", ("reason",), registry=at)
+        self._landings = Counter(f"{PREFIX}move_landing_total", "Where replacements went.", ("result",), registry=at)
+        self._gain = Gauge(
+            f"{PREFIX}move_gain_ratio",
+            "Fall of the source's load by moves, predicted and realised, last ones' mean.",
+            ("kind",),
+            registry=at,
+        )
+        self._hot = Gauge(f"{PREFIX}plan_hot_nodes", "Hot nodes before and after the last plan.", ("when",), registry=at)
+        self._worst = Gauge(f"{PREFIX}plan_max_load_ratio", "Worst load before and after the last plan.", ("when",), registry=at)
+        self._breaker = Gauge(f"{PREFIX}breaker_open", "1 while the breaker is open for that reason.", ("reason",), registry=at)
+        self._leader = Gauge(f"{PREFIX}leader", "1 while this replica leads.", registry=at)
+        self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)
+
+    def _preset(self) -> None:
+        for end in CycleEnd:
+            self._cycles.labels(end.value)
+        for stage in (*STAGES, TOTAL):
+            self._seconds.labels(stage)
+        for mode in Mode:
+            self._mode.labels(mode.value).set(0)
+            for outcome in (PLANNED, *(result.value for result in Result)):
+                self._moves.labels("balance", mode.value, outcome)
+        for gate in self._gates:
+            self._refusals.labels(gate)
+        for reason in DropReason:
+            self._dropped.labels(reason.value)
+        for landing in LandingResult:
+            self._landings.labels(landing.value)
+        for cause in BreakerCause:
+            self._breaker.labels(cause.value).set(0)
+        for reload in Reload:
+            self._reloads.labels(reload.value)
+
+    def cycle_ended(self, end: CycleEnd, *, at: float, seconds: Mapping[str, float]) -> None:
+        """``seconds``: stage -> duration, of the stages that were reached. ``at``: unix seconds."""
+        self._cycles.labels(end.value).inc()
+        for stage, duration in seconds.items():
+            self._seconds.labels(_one_of(stage, STAGES)).observe(duration)
+        self._seconds.labels(TOTAL).observe(sum(seconds.values()))
+        if end not in (CycleEnd.FAILED, CycleEnd.ABANDONED):
+            self._last.set(at)
+
+    def cycle_missed(self) -> None:
+        self._missed.inc()
+
+    def observed(self, state: ClusterState, findings: Findings) -> None:
+        """Replace everything that is said about nodes, pools, tenants and coverage by what this cycle saw."""
+        self._snapshot.replace(families_of(state, findings))
+        for reason, count in state.coverage.dropped.items():
+            self._dropped.labels(_one_of(reason, {known.value for known in DropReason})).inc(max(0, count))
+
+    def planned(self, plan: Plan) -> None:
+        """Count what a plan proposes and refuses, and show what it would do to the worst of the cluster."""
+        self.mode_in_force(plan.mode)
+        method, mode = _one_of(plan.method, METHODS), _one_of(plan.mode, {known.value for known in Mode})
+        if plan.moves:
+            self._moves.labels(method, mode, PLANNED).inc(len(plan.moves))
+        for gate, count in Tally(refusal.gate for refusal in plan.refused).items():
+            self._refusals.labels(_one_of(gate, self._gates)).inc(count)
+        summary = plan.summary
+        for when, hot, worst in (
+            ("before", summary.hot_nodes, summary.max_load),
+            ("after", summary.hot_nodes_after, summary.max_load_after),
+        ):
+            self._hot.labels(when).set(hot)
+            self._worst.labels(when).set(math.nan if worst is None else worst)
+
+    def moved(self, plan: Plan, outcomes: Iterable[Outcome], *, repeats: int = 0) -> None:
+        """Count what became of a plan's moves; ``repeats`` of them moved a workload again."""
+        method, mode = _one_of(plan.method, METHODS), _one_of(plan.mode, {known.value for known in Mode})
+        for result, count in Tally(outcome.result for outcome in outcomes).items():
+            self._moves.labels(method, mode, result.value).inc(count)
+        self._repeats.inc(repeats)
+
+    def settled(self, landings: Iterable[Landing]) -> None:
+        """Count where replacements landed, and show the mean fall of load that was predicted and the one that came."""
+        predicted: list[float] = []
+        realised: list[float] = []
+        for landing in landings:
+            self._landings.labels(landing.result.value).inc()
+            move = landing.move
+            falls = [
+                before - move.predicted_source_after[n] for n, before in move.source_before.items() if n in move.predicted_source_after
+            ]
+            if falls and math.isfinite(landing.realised_share):
+                predicted.append(max(falls))
+                realised.append(max(falls) * landing.realised_share)
+        if predicted:
+            self._gain.labels("predicted").set(sum(predicted) / len(predicted))
+            self._gain.labels("realised").set(sum(realised) / len(realised))
+
+    def breaker(self, open_for: Collection[BreakerCause]) -> None:
+        """What holds the breaker open now; empty when it is closed."""
+        for cause in BreakerCause:
+            self._breaker.labels(cause.value).set(cause in open_for)
+
+    def leads(self, leader: bool) -> None:
+        self._leader.set(leader)
+
+    def reloaded(self, outcome: Reload) -> None:
+        self._reloads.labels(outcome.value).inc()
+
+    def mode_in_force(self, mode: str) -> None:
+        for known in Mode:
+            self._mode.labels(known.value).set(known.value == mode)
+
+    def exposition(self) -> bytes:
+        """All metrics in the Prometheus text format."""
+        return generate_latest(_Exposed(self.registry))
+
+
+class _Exposed(Collector):
+    """The registry without the ``_created`` series of the client library, which double every counter and say nothing here."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            if metric.type in ("counter", "histogram"):
+                metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+
+def _one_of(word: str, known: Collection[str]) -> str:
+    return word if word in known else OTHER
