@@ -17,7 +17,7 @@ import numpy as np
 from rebalancer.collect.asking import Asking
 from rebalancer.collect.freshness import NO_AGES, Ages, ages_from_query, read_ages
 from rebalancer.collect.in_flight import run_jobs
-from rebalancer.collect.node_usage import NodeUsage, assemble_nodes
+from rebalancer.collect.node_usage import Judging, NodeUsage, assemble_nodes
 from rebalancer.collect.pod_usage import PodUsage, assemble_pods, shards
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.collect.prometheus_wire import Answer
@@ -173,8 +173,12 @@ def _read_nodes(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
         resolution=best.resolution,
         ages=_ages(asking, best, spec=spec),
         directory=asking.directory,
-        maximum=plan.maximum,
-        max_age_s=spec.metrics.max_age,
+        judging=Judging(
+            maximum=plan.maximum,
+            max_age_s=spec.metrics.max_age,
+            step_s=spec.confirm.step,
+            rate_window_s=spec.metrics.window if way.is_rate and spec.metrics.statistic == "mean" else None,
+        ),
     )
     return _Reading(source=way.source, nodes=usage, dropped=usage.dropped)
 

@@ -6,7 +6,7 @@ that are both alive contradict each other even when they agree today, and choosi
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,7 +17,9 @@ from rebalancer.collect.prometheus_wire import Answer
 from rebalancer.collect.resolve import Resolution, show
 from rebalancer.collect.samples import NodeDirectory
 from rebalancer.collect.sanity import Dropped, DropReason, believed
+from rebalancer.collect.windows import hold_through_silence, too_young
 from rebalancer.state.arrays import BoolArray, FloatArray
+from rebalancer.units import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,19 @@ class NodeUsage:
     dropped: Dropped
 
 
-def assemble_nodes(
-    answer: Answer, *, resolution: Resolution, ages: Ages, directory: NodeDirectory, maximum: float | None, max_age_s: float
-) -> NodeUsage:
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """By what samples of nodes are judged. ``rate_window_s``: the window of a counter's rate, None for anything else."""
+
+    maximum: float | None
+    max_age_s: float
+    step_s: float
+    rate_window_s: float | None = None
+
+
+def assemble_nodes(answer: Answer, *, resolution: Resolution, ages: Ages, directory: NodeDirectory, judging: Judging) -> NodeUsage:
     """Judge every sample, join the series of each node, and take the newest window from nodes that are too long silent."""
-    values, dropped = believed(answer, maximum=maximum)
+    values, dropped = believed(answer, maximum=judging.maximum)
     dropped[DropReason.FOREIGN] += int(answer.present[list(resolution.foreign)].sum())
     dropped[DropReason.STALE] += answer.off_grid
     rows_of: dict[str, list[int]] = defaultdict(list)
@@ -46,16 +56,18 @@ def assemble_nodes(
     unknown: dict[str, str] = {}
     for node, rows in rows_of.items():
         keys = [series_key(answer.labels[row]) for row in rows]
-        line, clash = _join(values[rows], answer.present[rows], live=[key in ages.live for key in keys])
-        dropped[DropReason.AMBIGUOUS] += int(answer.present[rows][:, clash].sum())
+        live = [key in ages.live for key in keys]
         age = ages.of(keys, node)
         if np.isfinite(age):
             age_s[node] = age
-        reason = _why_unknown(answer, values, rows, line, clash)
-        if not reason and (ages.known or ages.failed) and (reason := ages.failed or too_old(age, max_age_s=max_age_s)):
-            line[-1] = np.nan
-            dropped[DropReason.STALE] += 1
+        joined = _join(answer, values, rows, live, judging, dropped)
+        line, reason = _whole_windows(joined, age_s=age, judging=judging)
+        stale = ages.failed or (too_old(age, max_age_s=judging.max_age_s) if ages.known else "")
+        if stale and not joined.doubt:
+            dropped[DropReason.STALE] += bool(np.isfinite(joined.line[-1]))
+            reason = stale
         if reason:
+            line[-1] = np.nan
             unknown[node] = reason
         usage[node] = line
     for node in directory.names - rows_of.keys():
@@ -63,34 +75,57 @@ def assemble_nodes(
     return NodeUsage(usage=usage, age_s=age_s, unknown=unknown, dropped=+dropped)
 
 
-def _join(values: FloatArray, present: BoolArray, *, live: list[bool]) -> tuple[FloatArray, BoolArray]:
-    """One line from the (series, points) of a node, and the points at which two series contradict each other."""
-    clash = present.sum(axis=0) > 1
-    # With one value at a point the maximum that ignores the absent is that value, or NaN when it is not believed.
-    line = np.where(present, values, -np.inf).max(axis=0)
-    line = np.where(present.any(axis=0), line, np.nan)
-    if sum(live) == 1:
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """One line from all series of a node. ``doubtful`` points have a sample that may not be believed, or two that contradict each other."""
+
+    line: FloatArray
+    times: FloatArray
+    present: BoolArray
+    doubtful: BoolArray
+    doubt: str
+    """Why the newest point is doubtful, in words; empty when it is not."""
+
+
+def _join(answer: Answer, values: FloatArray, rows: list[int], live: list[bool], judging: Judging, dropped: Dropped) -> _Joined:
+    """``live`` says which of ``rows`` has not ended; samples of points at which two series contradict each other are counted as dropped."""
+    present = answer.present[rows]
+    amounts = np.where(present, values[rows], 0.0)
+    count = present.sum(axis=0)
+    clash = count > 1
+    line = amounts.sum(axis=0)
+    if sum(live) == 1 and len(rows) == 2:
+        # The other series has ended. Of a rate each of the two has the part of the window that it was there for; of a gauge the
+        # living one is right.
         alive = live.index(True)
-        line = np.where(present[alive], values[alive], line)
-        others = np.delete(present, alive, axis=0).sum(axis=0)
-        clash = ~present[alive] & (others > 1)
-    return np.where(clash, np.nan, line), clash
-
-
-def _why_unknown(answer: Answer, values: FloatArray, rows: list[int], line: FloatArray, clash: BoolArray) -> str:
-    if np.isfinite(line[-1]):
-        return ""
+        clash = np.zeros_like(clash)
+        if judging.rate_window_s is None:
+            line = np.where(present[alive], amounts[alive], line)
+    line = np.where((count == 0) | clash, np.nan, line)
+    dropped[DropReason.AMBIGUOUS] += int(count[clash].sum())
+    doubt = ""
     if clash[-1]:
-        shown = " and ".join(show(answer.labels[row]) for row in rows[:2])
-        return f"ambiguous: {len(rows)} series: {shown}"
-    here = [row for row in rows if answer.present[row, -1] and not np.isfinite(values[row, -1])]
-    if here:
-        return f"its newest sample is no possible amount ({answer.values[here[0], -1]:g})"
-    return "it has no sample in the newest window"
+        doubt = f"ambiguous: {len(rows)} series: {' and '.join(show(answer.labels[row]) for row in rows[:2])}"
+    elif count[-1] and not np.isfinite(line[-1]):
+        shown = next(answer.values[row, -1] for row in rows if answer.present[row, -1] and not np.isfinite(values[row, -1]))
+        doubt = f"its newest sample is no possible amount ({shown:g})"
+    return _Joined(line=line, times=answer.times, present=count > 0, doubtful=(count > 0) & ~np.isfinite(line), doubt=doubt)
 
 
-def merge_counts(*counts: Dropped) -> Dropped:
-    total: Dropped = Counter()
-    for count in counts:
-        total.update(count)
-    return total
+def _whole_windows(joined: _Joined, *, age_s: float, judging: Judging) -> tuple[FloatArray, str]:
+    """Only windows that were measured from end to end, and why the newest is not known, in words."""
+    if joined.doubt:
+        return joined.line, joined.doubt
+    line, times = joined.line, joined.times
+    if judging.rate_window_s is not None:
+        young = too_young(joined.present, times=times, window_s=judging.rate_window_s, step_s=judging.step_s)
+        line = np.where(young, np.nan, line)
+        if young[-1]:
+            return line, f"its series is younger than the window of {format_duration(judging.rate_window_s)}"
+    held = hold_through_silence(line, times=times, last_sample_at=times[-1] - age_s, step_s=judging.step_s)
+    held = np.where(joined.doubtful, np.nan, held)
+    if np.isfinite(held[-1]):
+        return held, ""
+    if joined.present[-1]:
+        return held, f"last sample is {format_duration(round(age_s))} old, and no whole window before it is known"
+    return held, "it has no sample in the newest window"

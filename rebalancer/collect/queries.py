@@ -19,7 +19,7 @@ Subject = Literal["nodes", "pods", "age", "capacity"]
 
 MOMENT_S = 120.0
 """The longest stretch over which a counter's rate is one moment of a maximum or a percentile: four scrapes of 30 seconds."""
-LOOKBACK_STEP_S = 15.0
+LOOKBACK_STEP_S = 5.0
 """How finely the last sample of a series that has gone is searched for."""
 POD_LABELS = ("namespace", "pod", "exported_namespace", "exported_pod", "node", "instance")
 """``exported_*`` are the pod's own where Prometheus was told not to honour labels; the last two say on which node it was measured."""
@@ -31,6 +31,7 @@ class Expression:
 
     mean: str
     moment: str
+    is_rate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class NamedQuery:
 
 def counter(rate: str) -> Expression:
     """A counter's ``rate`` over ``{window}`` is its mean over the window, and over a shorter one its value at a moment."""
-    return Expression(mean=rate, moment=rate)
+    return Expression(mean=rate, moment=rate, is_rate=True)
 
 
 def duration(seconds: float) -> str:

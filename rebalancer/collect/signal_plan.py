@@ -35,6 +35,8 @@ class NodeWay:
 
     source: str
     usage: NamedQuery
+    is_rate: bool = False
+    """The usage is a counter's rate, which is too low where samples cover a part of the window."""
     live: NamedQuery | None = None
     last_seen: NamedQuery | None = None
     age: NamedQuery | None = None
@@ -110,6 +112,7 @@ def _node_way(signal: str, source: NodeSource, spec: Spec) -> NodeWay:
     return NodeWay(
         source=source.name,
         usage=NamedQuery(name=label, signal=signal, text=usage, subject="nodes"),
+        is_rate=source.usage.is_rate,
         live=NamedQuery(name=f"age of {label}", signal=signal, text=live_query(source), subject="age"),
         last_seen=NamedQuery(
             name=f"last sample of {label}", signal=signal, text=last_seen_query(source, lookback_s=lookback_s), subject="age"

@@ -93,6 +93,27 @@ def test_m1_a_node_whose_samples_stopped_is_unknown_and_says_since_when(
     assert cpu.node_age_s["n1"] == 250
 
 
+def test_m1_a_silent_node_keeps_its_last_whole_window(server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory) -> None:
+    """A rate over a window whose end is silent is too low: within the limit the node does not look cooler for having gone quiet."""
+    node_cpu(server, (LABELS[0], [8.0] * 8 + [6.0, 5.0]), *((labels, [2.0] * 10) for labels in LABELS[1:]))
+    server.on(CPU_AGE, fresh(*LABELS[1:]))
+    server.on(CPU_LAST, fresh(LABELS[0], age_s=130))
+    cpu = signal(read(prometheus, directory))
+    assert cpu.node_usage["n1"].tolist() == [8.0] * 10
+    assert cpu.node_unknown == {}
+
+
+def test_a_node_younger_than_the_window_is_unknown(server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory) -> None:
+    """The rate of a series that began two minutes ago is two fifths of the truth; four minutes later it is known."""
+    node_cpu(server, (LABELS[0], [None] * 7 + [1.0, 2.0, 3.0]), *((labels, [2.0] * 10) for labels in LABELS[1:]))
+    young = signal(read(prometheus, directory))
+    assert young.node_unknown == {"n1": "its series is younger than the window of 5m"}
+    node_cpu(server, (LABELS[0], [None] * 3 + [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]), *((labels, [2.0] * 10) for labels in LABELS[1:]))
+    grown = signal(read(prometheus, directory))
+    assert grown.node_unknown == {}
+    np.testing.assert_array_equal(grown.node_usage["n1"], [np.nan] * 7 + [5.0] * 3)
+
+
 def test_m1_one_missed_scrape_does_not_make_a_node_unknown(
     server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
 ) -> None:
@@ -320,18 +341,18 @@ def test_m10_two_series_for_one_node_are_ambiguous(server: ScriptedPrometheus, p
 def test_m10_the_series_of_a_replaced_exporter_is_joined_with_its_successors(
     server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
 ) -> None:
-    """A new exporter's pod gives a new series; the old one has ended, so the two are the node's history and no contradiction."""
+    """A new exporter's pod gives a new series; the old one has ended, so the two are the parts of one history and no contradiction."""
     old, new = ({**LABELS[0], "pod": pod, "namespace": "monitoring"} for pod in ("exporter-n1", "exporter-n1-new"))
     node_cpu(
         server,
-        (old, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, None, None]),
-        (new, [None, None, None, None, None, None, 4.0, 5.0, 6.0, 7.0]),
+        (old, [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.5, 0.5, None, None]),
+        (new, [None, None, None, None, None, None, 0.5, 1.5, 2.0, 2.0]),
         *((labels, [2.0] * 10) for labels in LABELS[1:]),
     )
     server.on(CPU_AGE, fresh(new, *LABELS[1:]))
     server.on(CPU_LAST, fresh(old, age_s=200))
     cpu = signal(read(prometheus, directory))
-    assert cpu.node_usage["n1"].tolist() == [1, 1, 1, 1, 1, 1, 4, 5, 6, 7]
+    assert cpu.node_usage["n1"].tolist() == [2.0] * 10
     assert cpu.node_unknown == {}
     assert cpu.node_age_s["n1"] == 15
 
