@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -9,6 +11,12 @@ import yaml
 
 from rebalancer.simulate.api_server import ApiServer
 from rebalancer.simulate.faults import Faults
+from rebalancer.simulate.history import History
+from rebalancer.simulate.http_server import HttpServer
+from rebalancer.simulate.load import LoadModel
+from rebalancer.simulate.prometheus import PrometheusServer
+from rebalancer.simulate.series import ClusterSeries, SampleFaults
+from rebalancer.simulate.series_labels import Directory, SeriesOptions
 from rebalancer.simulate.world import World
 
 CONTEXT = "embedded"
@@ -20,20 +28,47 @@ class EmbeddedCluster:
     ``api`` and ``prometheus`` are the two servers, each with ``requests`` (everything that came in), ``faults`` and ``url``.
     """
 
-    def __init__(self, world: World, *, port: int = 0) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        port: int = 0,
+        prometheus_port: int = 0,
+        series: SeriesOptions | None = None,
+        scrape_interval_s: float = 15.0,
+        history_s: float = 3600.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """``history_s``: how far back samples reach at the start. ``tls``: serve both over https with this context."""
         self.world = world
-        self.api = ApiServer(world, port=port)
+        load = world.load or LoadModel(world)
+        history = History(world, load, interval_s=scrape_interval_s, retention_s=2 * history_s, back_s=history_s)
+        self.series = ClusterSeries(history, Directory(world, load), series or SeriesOptions())
+        server = partial(HttpServer, tls=tls)
+        self.api = ApiServer(world, port=port, http=server)
+        self.prometheus = PrometheusServer(world, self.series, port=prometheus_port, http=server)
 
     def __enter__(self) -> EmbeddedCluster:
         self.api.start()
+        self.prometheus.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.api.stop()
+        self.prometheus.stop()
 
     @property
     def api_url(self) -> str:
         return self.api.url
+
+    @property
+    def prometheus_url(self) -> str:
+        return self.prometheus.url
+
+    @property
+    def sample_faults(self) -> SampleFaults:
+        """What is wrong with the samples: silent, NaN, missing nodes and pods, gaps."""
+        return self.series.faults
 
     @property
     def faults(self) -> Faults:

@@ -14,12 +14,15 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from rebalancer.simulate.kinds import BY_PLURAL, Json
 from rebalancer.units import format_time
+
+if TYPE_CHECKING:
+    from rebalancer.simulate.load import LoadModel
 
 START = 1_767_225_600.0
 """2026-01-01T00:00:00Z: where the virtual clock of a world begins unless told otherwise."""
@@ -89,6 +92,8 @@ class World:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.agents: list[Agent] = []
+        self.load: LoadModel | None = None
+        """What pods use; set by the load model that follows this world."""
         self._now = now
         self._version = 1000
         self._tables: dict[str, dict[Key, Entry]] = {plural: {} for plural in BY_PLURAL}
@@ -127,6 +132,17 @@ class World:
                 self.settle()
             self._now = target
             self.settle()
+
+    def node_loads(self, signal: str) -> Mapping[str, float]:
+        """Node name -> the true load (usage over allocatable) at this moment. Raises RuntimeError in a world without a load model."""
+        if self.load is None:
+            raise RuntimeError("this world has no load model")
+        return self.load.node_loads(signal)
+
+    def hot_nodes(self, signal: str, threshold: float) -> list[str]:
+        """The names of the nodes whose true load is above ``threshold`` (a ratio) at this moment, hottest first."""
+        loads = self.node_loads(signal)
+        return sorted((name for name, load in loads.items() if load > threshold), key=lambda name: -loads[name])
 
     # ---- names --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,71 @@
+"""Scenarios: how large a world is, how hot, how awkward; and the world that comes of it.
+
+The default is the demonstration's: sixty nodes that the scheduler filled evenly by request, a handful of them hot because what runs
+there uses several times what it asked for, and everything in between that makes evictions delicate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalancer.simulate.budgets import BudgetController
+from rebalancer.simulate.controllers import OwnerControllers
+from rebalancer.simulate.heat import heat
+from rebalancer.simulate.kubelet import Kubelet
+from rebalancer.simulate.load import LoadModel
+from rebalancer.simulate.population import Population
+from rebalancer.simulate.scheduler import Scheduler
+from rebalancer.simulate.world import START, World
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``hot_nodes`` nodes get a CPU load within ``hot_load`` from a few movable pods each; the others are left as the workloads are.
+
+    ``scheduled`` False spreads the pods by turns instead of asking the scheduler, for worlds of many thousands of pods.
+    """
+
+    seed: int = 7
+    nodes: int = 60
+    pods: int = 1100
+    """About how many, DaemonSet pods included."""
+    zones: int = 3
+    node_cores: int = 16
+    node_gib: int = 64
+    hot_nodes: int = 7
+    hot_load: tuple[float, float] = (0.76, 0.93)
+    heavy_pods: int = 3
+    """Movable pods that carry most of the heat of a hot node."""
+    budgets: bool = True
+    awkward: bool = True
+    """Opt-outs, blocking budgets, single replicas, bare pods, Jobs, volumes, anti-affinity and spread."""
+    scheduled: bool = True
+    now: float = START
+
+
+def build_world(scenario: Scenario | None = None) -> World:
+    """The world of a scenario, settled and with its agents: owners, scheduler, kubelets, disruption controller, load."""
+    scenario = scenario or Scenario()
+    population = Population(scenario)
+    world = population.world
+    agents = (OwnerControllers(world), Scheduler(world), Kubelet(world), BudgetController(world))
+    if scenario.scheduled:
+        world.agents.extend(agents)
+        load = LoadModel(world)
+        population.live_through(load)
+    else:
+        population.place_by_turns()
+        world.agents.extend((OwnerControllers(world), Scheduler(world), Kubelet(world), BudgetController(world)))
+        world.settle()
+        load = LoadModel(world)
+    heat(world, load, scenario)
+    world.forget_changes()
+    return world
+
+
+def bare_world(*, seed: int = 0, now: float = START) -> World:
+    """An empty world with its agents, for tests that put their own objects in."""
+    world = World(seed=seed, now=now)
+    world.agents.extend((OwnerControllers(world), Scheduler(world), Kubelet(world), BudgetController(world)))
+    LoadModel(world)
+    return world
