@@ -51,3 +51,12 @@ class DemoResult(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """gate -> one of its sentences."""
     landing: Landing
     course: tuple[DemoCycle, ...] = ()
+
+
+class DemoComparison(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One cluster, two runs: what soft taints are worth."""
+
+    api_version: str = API_VERSION
+    kind: str = "DemoComparison"
+    with_soft_taints: DemoResult
+    without_soft_taints: DemoResult
