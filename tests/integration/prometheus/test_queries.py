@@ -89,6 +89,9 @@ def pods() -> Iterator[Samples]:
     for node, instance, cores in (("by-label", "192.168.7.1:10250", 2.0), ("by-name", "by-name:10250", 0.5)):
         labels = {"namespace": "a", "node": node, "instance": instance, "pod": "db-0", "container": "c", "id": f"/db/{node}"}
         yield from container(labels, cores=cores, memory=GIB)
+    # a pod that left its node two minutes ago
+    gone = {**kubelet, "pod": "departed", "container": "c", "id": "/gone"}
+    yield from container(gone, cores=2, memory=5 * GIB, at=times(until=120))
     yield from container({**kubelet, "node": "foreign", "pod": "p1", "container": "c1", "id": "/p1/c1"}, cores=9, memory=GIB)
 
 
@@ -214,6 +217,12 @@ def test_a_pod_that_moved_has_one_usage_a_node(cpu: SignalSamples) -> None:
     """The old node's part is told apart from the new one's."""
     assert cpu.pod_usage["a", "db-0", "by-label"] == pytest.approx(2.0)
     assert cpu.pod_usage["a", "db-0", "by-name"] == pytest.approx(0.5)
+
+
+def test_m2_a_departed_pod_counts_for_the_part_of_the_window_that_it_was_there(cpu: SignalSamples, memory: SignalSamples) -> None:
+    """That is its share of the node's own mean, for memory as for CPU: three minutes of five."""
+    assert cpu.pod_usage["a", "departed", "by-label"] == pytest.approx(2 * 0.6, rel=0.1)
+    assert memory.pod_usage["a", "departed", "by-label"] == pytest.approx(5 * GIB * 0.6, rel=0.1)
 
 
 def test_m9_a_pod_on_a_strange_node_is_not_ours(cpu: SignalSamples) -> None:
