@@ -31,3 +31,4 @@ clean:
 
 schema: $(BIN)/.installed
 	$(BIN)/python -m rebalancer.report.schema config/schema
+	$(BIN)/python -c 'from pathlib import Path; from rebalancer.policy.schema import write_schemas; from rebalancer.settings.schema import write_settings_schema; write_schemas(Path("config/schema")); write_settings_schema(Path("config/schema"))'

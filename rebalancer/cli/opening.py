@@ -17,6 +17,9 @@ def opened(
     settings: Path | None = None,
     policy: Path | None = None,
     mode: Mode | None = None,
+    listen: str | None = None,
+    log_format: str | None = None,
+    log_level: str | None = None,
 ) -> Session:
     """Raises SettingsError and PolicyError."""
     flags = {
@@ -25,6 +28,9 @@ def opened(
         "prometheus.url": prometheus_url,
         "policy_file": policy,
         "mode": mode,
+        "listen": listen,
+        "log.format": log_format,
+        "log.level": log_level,
     }
     session = open_session(settings_file=settings, flags=flags)
     for sentence in session.warnings():

@@ -1,0 +1,155 @@
+"""`rebalancer run`: the controller itself, for as long as it is let."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rebalancer import __version__
+from rebalancer.cli.opening import opened
+from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, PrometheusUrl, SettingsFile
+from rebalancer.cli.output import print_document
+from rebalancer.errors import PartlyDone
+from rebalancer.report.registry import Format
+
+if TYPE_CHECKING:
+    from rebalancer.runtime.controller import CycleResult
+    from rebalancer.runtime.service import Parts
+    from rebalancer.runtime.session import Connections, Session
+
+Once = Annotated[bool, typer.Option("--once", help="One cycle, its plan on stdout, then end.")]
+ListenOn = Annotated[str | None, typer.Option("--listen", help="Address of /healthz, /readyz and /metrics.", metavar="HOST:PORT")]
+LogFormat = Annotated[str | None, typer.Option("--log-format", help="json or console.")]
+LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+def run(
+    once: Once = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    prometheus_url: PrometheusUrl = None,
+    settings: SettingsFile = None,
+    policy: PolicyFile = None,
+    mode: ModeChoice = None,
+    listen: ListenOn = None,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="Format of the plan, with --once.")] = Format.TABLE,
+) -> None:
+    """Run a cycle at every interval: look, plan, and do what the mode allows. SIGTERM ends it within ten seconds."""
+    from rebalancer.runtime.logs import setup_logging
+    from rebalancer.runtime.session import connected
+
+    session = opened(
+        kubeconfig=kubeconfig,
+        context=context,
+        prometheus_url=prometheus_url,
+        settings=settings,
+        policy=policy,
+        mode=mode,
+        listen=listen,
+        log_format=log_format,
+        log_level=log_level,
+    )
+    setup_logging(session.settings.log.format, session.settings.log.level)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with connected(session) as connections:
+        parts = _parts(session, connections)
+        _say_how_it_starts(session, connections)
+        if once:
+            _once(parts, stop, output)
+        else:
+            _serve(parts, stop)
+
+
+def _parts(session: Session, connections: Connections) -> Parts:
+    from rebalancer.policy.model import Mode
+    from rebalancer.runtime.clock import SystemClock
+    from rebalancer.runtime.controller import Controller
+    from rebalancer.runtime.health import Health
+    from rebalancer.runtime.metrics import Metrics
+    from rebalancer.runtime.service import Parts
+    from rebalancer.runtime.session import actuators, memory_store
+
+    orders, clock = session.orders, SystemClock()
+    spec = orders.policy.spec
+    acts = actuators(connections.client, steer=spec.steering.soft_taint, events=spec.events, instance=socket.gethostname())
+    controller = Controller(
+        client=connections.client,
+        prometheus=connections.prometheus,
+        actuators=acts,
+        store=memory_store(connections.client, session, mode=orders.mode),
+        clock=clock,
+    )
+    health = Health(interval_s=spec.interval, patience_s=session.settings.cycle_timeout)
+    return Parts(session=session, controller=controller, actuator=acts[Mode.EVICT], metrics=Metrics(), health=health, clock=clock)
+
+
+def _say_how_it_starts(session: Session, connections: Connections) -> None:
+    import structlog
+
+    orders = session.orders
+    budgets = orders.policy.spec.budgets
+    structlog.get_logger(__name__).info(
+        "start",
+        version=__version__,
+        mode=orders.mode.value,
+        mode_from=orders.mode_source,
+        policy=orders.policy.metadata.name,
+        policy_file=str(session.settings.policy_file or "built-in"),
+        interval_s=orders.policy.spec.interval,
+        pools=[pool.name for pool in orders.policy.spec.pools],
+        signals=list(orders.policy.spec.judged_signals),
+        evictions=f"at most {budgets.total} in {budgets.window:g}s, {budgets.per_node} from one node",
+        api_server=connections.client.server,
+        prometheus=connections.prometheus.url,
+        listen=str(session.settings.listen),
+    )
+
+
+def _once(parts: Parts, stop: threading.Event, output: Format) -> None:
+    from rebalancer.deadline import Deadline
+
+    deadline = Deadline.after(parts.session.settings.cycle_timeout, stop=stop)
+    result = parts.controller.cycle(parts.session.orders, deadline=deadline)
+    print_document(result.verdict.decision.plan, output)
+    _judge(result)
+
+
+def _judge(result: CycleResult) -> None:
+    failed = [outcome for outcome in result.outcomes if not outcome.result.done]
+    if failed:
+        first = failed[0]
+        raise PartlyDone(
+            f"{len(failed)} of {len(result.outcomes)} moves were not carried out; "
+            f"the first, {first.move.pod.namespace}/{first.move.pod.name}: {first.reason}",
+            remedy="the next cycle decides anew",
+        )
+
+
+def _serve(parts: Parts, stop: threading.Event) -> None:
+    from rebalancer.runtime.server import HealthServer
+    from rebalancer.runtime.service import Service
+
+    settings = parts.session.settings
+    tls = settings.tls
+    certificate = None if tls.cert_file is None or tls.key_file is None else (tls.cert_file, tls.key_file)
+    with HealthServer(settings.listen, health=parts.health, exposition=parts.metrics.exposition, certificate=certificate) as server:
+        parts.health.watch("http", server.alive)
+        finished = Service(parts, stop=stop).run()
+    if not finished:
+        # A request hangs in a thread that nothing can interrupt; waiting for it would break the promise to end in time.
+        sys.stderr.flush()
+        os._exit(0)

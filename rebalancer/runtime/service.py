@@ -1,0 +1,192 @@
+"""The service: a cycle at every interval, health and metrics beside it, and an end that leaves nothing behind.
+
+The schedule is APScheduler's, the work is `Controller.cycle`. A cycle that fails is counted, told and forgotten; the next one starts from
+nothing but the cluster. Signals only set an event; the cycle looks at it before every request and every eviction.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from dataclasses import dataclass
+
+import structlog
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobExecutionEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.interval import IntervalTrigger
+
+from rebalancer.act.actuator import Actuator
+from rebalancer.act.outcome import Result
+from rebalancer.deadline import Deadline
+from rebalancer.errors import Interrupted, MetricsError, RebalancerError
+from rebalancer.policy.model import Mode
+from rebalancer.policy.reload import Reload
+from rebalancer.runtime.clock import Clock
+from rebalancer.runtime.controller import Controller, CycleResult
+from rebalancer.runtime.health import Health
+from rebalancer.runtime.metrics import CycleEnd, Metrics
+from rebalancer.runtime.session import Session
+
+log = structlog.get_logger(__name__)
+
+JOB = "cycle"
+JITTER_SHARE = 0.05
+FINISH_S = 6.0
+"""After a stop request, how long a running cycle may take to end by itself."""
+CLEAN_UP_S = 3.0
+"""And how long taking our taints off may take; together they stay under ten seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the service is made of, opened and closed by the command."""
+
+    session: Session
+    controller: Controller
+    actuator: Actuator
+    """The one of evict mode: its traces are cleaned up at the end."""
+    metrics: Metrics
+    health: Health
+    clock: Clock
+
+
+class Service:
+    def __init__(self, parts: Parts, *, stop: threading.Event) -> None:
+        self._parts = parts
+        self._stop = stop
+        self._idle = threading.Event()
+        self._idle.set()
+        self._interval_s = 0.0
+        self._scheduler = BackgroundScheduler(
+            timezone=datetime.UTC,
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    def run(self) -> bool:
+        """Serve until the stop event is set. True when everything ended in time, False when a cycle hangs in a request."""
+        self._parts.health.policy_valid()
+        self._scheduler.add_listener(self._missed, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
+        self._interval_s = self._parts.session.orders.policy.spec.interval
+        self._scheduler.add_job(self.tick, self._trigger(), id=JOB, next_run_time=datetime.datetime.now(datetime.UTC))
+        self._scheduler.start()
+        self._stop.wait()
+        log.info("stopping", finish_within_s=FINISH_S)
+        self._scheduler.shutdown(wait=False)
+        finished = self._idle.wait(FINISH_S)
+        self._clean_up()
+        log.info("stopped", clean=finished)
+        return finished
+
+    def tick(self) -> CycleResult | None:
+        """One cycle with everything around it; never raises."""
+        if self._stop.is_set():
+            return None
+        self._idle.clear()
+        try:
+            return self._cycle()
+        finally:
+            self._parts.health.beat(interval_s=self._interval_s)
+            self._idle.set()
+
+    def _cycle(self) -> CycleResult | None:
+        parts = self._parts
+        parts.health.beat()
+        self._reload()
+        orders, at = parts.session.orders, parts.clock.now()
+        parts.metrics.mode_in_force(orders.mode.value)
+        deadline = Deadline.after(parts.session.settings.cycle_timeout, stop=self._stop)
+        try:
+            result = parts.controller.cycle(orders, deadline=deadline)
+        except Interrupted as stop:
+            parts.metrics.cycle_ended(CycleEnd.ABANDONED, at=at, seconds={})
+            log.info("cycle abandoned", reason=str(stop))
+            return None
+        except RebalancerError as error:
+            parts.metrics.cycle_ended(CycleEnd.FAILED, at=at, seconds={})
+            if isinstance(error, MetricsError):
+                parts.health.prometheus_failed(error.message)
+            log.error("cycle failed, nothing was moved", error=error.message, remedy=error.remedy)
+            return None
+        except Exception:
+            parts.metrics.cycle_ended(CycleEnd.FAILED, at=at, seconds={})
+            log.exception("cycle failed on a defect of this program; the next one starts afresh")
+            return None
+        self._tell(result, at=at)
+        return result
+
+    def _tell(self, result: CycleResult, *, at: float) -> None:
+        parts, verdict = self._parts, result.verdict
+        plan = verdict.decision.plan
+        parts.health.observed()
+        parts.metrics.observed(verdict.state, verdict.findings)
+        parts.metrics.planned(plan)
+        parts.metrics.settled(verdict.landings)
+        parts.metrics.breaker({finding.cause for finding in verdict.breaker})
+        before = {past.workload for past in verdict.history.evictions}
+        moved = [outcome.move.workload for outcome in result.outcomes if outcome.result is Result.EVICTED]
+        names = {(ref.kind, ref.namespace, ref.name) for ref in before if ref is not None}
+        repeats = sum(ref is not None and (ref.kind, ref.namespace, ref.name) in names for ref in moved)
+        parts.metrics.moved(plan, result.outcomes, repeats=repeats)
+        parts.metrics.cycle_ended(_end(result), at=at, seconds=result.seconds)
+        for note in result.notes:
+            log.info("note", text=note)
+        for finding in verdict.breaker:
+            log.warning("the breaker is open, nothing is moved", cause=finding.cause.value, reason=finding.words)
+        log.info(
+            "cycle",
+            outcome=plan.outcome,
+            mode=plan.mode,
+            hot_nodes=plan.summary.hot_nodes,
+            unknown_nodes=plan.summary.unknown_nodes,
+            max_load=plan.summary.max_load,
+            moves=plan.summary.moves,
+            refused=plan.summary.refused,
+            seconds={stage: round(seconds, 3) for stage, seconds in result.seconds.items()},
+        )
+
+    def _reload(self) -> None:
+        """Read the policy file again; a broken edit keeps the last good one."""
+        reloaded = self._parts.session.policies.refresh()
+        if reloaded.outcome is not Reload.UNCHANGED:
+            self._parts.metrics.reloaded(reloaded.outcome)
+        if reloaded.news and reloaded.outcome is Reload.FAILED:
+            log.error("policy not reloaded, the last good one stays in force", error=str(reloaded.error))
+        elif reloaded.outcome is Reload.CHANGED:
+            orders = self._parts.session.orders
+            log.info("policy reloaded", policy=orders.policy.metadata.name, mode=orders.mode.value, mode_from=orders.mode_source)
+        interval = self._parts.session.orders.policy.spec.interval
+        if interval != self._interval_s:
+            self._interval_s = interval
+            if self._scheduler.running:
+                self._scheduler.reschedule_job(JOB, trigger=self._trigger())
+
+    def _trigger(self) -> IntervalTrigger:
+        jitter = max(1, int(self._interval_s * JITTER_SHARE))
+        return IntervalTrigger(seconds=self._interval_s, jitter=jitter, timezone=datetime.UTC)
+
+    def _missed(self, event: JobExecutionEvent) -> None:
+        self._parts.metrics.cycle_missed()
+        log.warning("a cycle was skipped, since the one before still ran")
+
+    def _clean_up(self) -> None:
+        """Take our soft taints off; only evict mode puts any, and only it may write."""
+        if self._parts.session.orders.mode is not Mode.EVICT:
+            return
+        try:
+            notes = self._parts.actuator.clean_up(deadline=Deadline.after(CLEAN_UP_S))
+        except RebalancerError as error:
+            log.warning("soft taints may be left; the next start or `rebalancer cleanup` removes them", error=str(error))
+            return
+        for note in notes:
+            log.info("note", text=note)
+
+
+def _end(result: CycleResult) -> CycleEnd:
+    plan = result.verdict.decision.plan
+    if any(outcome.result is Result.EVICTED for outcome in result.outcomes):
+        return CycleEnd.MOVED
+    if any(outcome.result in (Result.RECORDED, Result.ANNOTATED) for outcome in result.outcomes):
+        return CycleEnd.PROPOSED
+    return CycleEnd.BLOCKED if plan.summary.hot_nodes else CycleEnd.BALANCED
