@@ -100,9 +100,12 @@ def _parts(session: Session, connections: Connections) -> Parts:
 def _say_how_it_starts(session: Session, connections: Connections) -> None:
     import structlog
 
+    log = structlog.get_logger(__name__)
+    for notice in connections.prometheus.notices:
+        log.warning("prometheus", notice=notice)
     orders = session.orders
     budgets = orders.policy.spec.budgets
-    structlog.get_logger(__name__).info(
+    log.info(
         "start",
         version=__version__,
         mode=orders.mode.value,

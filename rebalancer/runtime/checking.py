@@ -1,0 +1,249 @@
+"""The preflight: everything that a first cycle depends on, tried once and told with its remedy, before anything depends on it.
+
+It goes on after a failure, so that one run shows all that is missing. Nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rebalancer.collect.cluster import ClusterObjects, node_directory, read_cluster
+from rebalancer.collect.probe import ProbeResult, probe
+from rebalancer.deadline import Deadline
+from rebalancer.detect.classify import detect
+from rebalancer.detect.findings import NodeClass
+from rebalancer.errors import KubernetesError, MetricsError, RebalancerError
+from rebalancer.kube.access import can_i, server_version
+from rebalancer.kube.client import KubeClient
+from rebalancer.kube.operations import describe
+from rebalancer.kube.resources import ALL_LISTS
+from rebalancer.policy.model import Mode
+from rebalancer.report.checks import Check, CheckReport, CheckStatus
+from rebalancer.runtime.clock import Clock, SystemClock
+from rebalancer.runtime.observe import observe, require_coverage
+from rebalancer.runtime.session import Connections, Session, connected
+from rebalancer.runtime.stopwatch import Stopwatch
+from rebalancer.units import format_duration, format_time
+
+MOST_SKEW_S = 10.0
+NEWEST_KNOWN = (1, 37)
+OLDEST_KNOWN = (1, 27)
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+
+    @property
+    def words(self) -> str:
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        place = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {resource}{f'.{self.group}' if self.group else ''}{place}"
+
+    @property
+    def rule(self) -> str:
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f'{{apiGroups: ["{self.group}"], resources: ["{resource}"], verbs: ["{self.verb}"]}}'
+
+
+def rights_for(mode: Mode, *, namespace: str, soft_taint: bool, events: bool) -> tuple[Right, ...]:
+    """What a mode needs beside reading: the whole of it, so that nothing more is ever granted."""
+    if mode is Mode.DRY_RUN:
+        return ()
+    if mode is Mode.ANNOTATE:
+        return (Right("patch", "", "pods"),)
+    rights = [Right("create", "", "pods", "eviction"), Right("get", "", "pods")]
+    rights += [Right(verb, "", "configmaps", namespace=namespace) for verb in ("get", "create", "update")]
+    rights += [Right("get", "", "nodes"), Right("patch", "", "nodes")] if soft_taint else []
+    rights += [Right("create", "events.k8s.io", "events")] if events else []
+    return tuple(rights)
+
+
+def reading_rights() -> tuple[Right, ...]:
+    """One `list` for everything that a cycle reads."""
+    operations = [describe("GET", resource.path) for resource in ALL_LISTS]
+    return tuple(dict.fromkeys(Right("list", operation.group, operation.resource) for operation in operations))
+
+
+class _Checks:
+    def __init__(self) -> None:
+        self.found: list[Check] = []
+        self.exit_status = 0
+
+    def ok(self, name: str, sentence: str) -> None:
+        self.found.append(Check(name=name, status=CheckStatus.OK, sentence=sentence))
+
+    def warn(self, name: str, sentence: str, remedy: str = "") -> None:
+        self.found.append(Check(name=name, status=CheckStatus.WARN, sentence=sentence, remedy=remedy))
+
+    def fail(self, name: str, sentence: str, remedy: str, *, exit_status: int) -> None:
+        self.found.append(Check(name=name, status=CheckStatus.FAIL, sentence=sentence, remedy=remedy))
+        self.exit_status = self.exit_status or exit_status
+
+    def failed(self, name: str, error: RebalancerError) -> None:
+        self.fail(name, error.message, error.remedy, exit_status=error.exit_status)
+
+
+def check(session: Session, *, stage: Callable[[str], None] = lambda words: None, clock: Clock | None = None) -> tuple[CheckReport, int]:
+    """The report, and the exit status of the first failure; 0 when nothing failed."""
+    clock, checks = clock or SystemClock(), _Checks()
+    orders = session.orders
+    checks.ok("mode", f"{orders.mode.value}, from {orders.mode_source}")
+    origin = session.settings.policy_file or "the built-in policy"
+    checks.ok("policy", f"{orders.policy.metadata.name}, from {origin}")
+    for sentence in session.warnings():
+        checks.warn("policy", sentence)
+    cluster = ""
+    deadline = Deadline.after(session.settings.cycle_timeout)
+    try:
+        with connected(session) as connections:
+            for notice in connections.prometheus.notices:
+                checks.warn("prometheus", notice)
+            cluster = _check_connected(session, connections, checks, stage, clock, deadline)
+    except RebalancerError as error:
+        checks.failed("settings", error)
+    return CheckReport(cluster=cluster, created_at=format_time(clock.now()), checks=tuple(checks.found)), checks.exit_status
+
+
+def _check_connected(
+    session: Session, connections: Connections, checks: _Checks, stage: Callable[[str], None], clock: Clock, deadline: Deadline
+) -> str:
+    client = connections.client
+    stage(f"asking {client.server}")
+    try:
+        _check_server(client, checks, clock, deadline)
+        _check_rights(session, client, checks, deadline)
+        objects = read_cluster(client, deadline=deadline)
+    except KubernetesError as error:
+        checks.failed("kubernetes", error)
+        return ""
+    checks.ok("cluster", f"{len(objects.nodes)} nodes and {len(objects.pods)} pods read")
+    for reason, count in sorted(objects.odd.items()):
+        checks.warn("cluster", f"{count} objects could not be read and are ignored: {reason}")
+    stage(f"asking {connections.prometheus.url}")
+    _check_queries(session, connections, objects, checks, clock, deadline)
+    stage("trying one look")
+    _check_one_look(session, connections, checks, clock, deadline)
+    return objects.cluster
+
+
+def _check_server(client: KubeClient, checks: _Checks, clock: Clock, deadline: Deadline) -> None:
+    version = server_version(client, deadline=deadline)
+    words = f"{client.server} answers, version {version.git_version}"
+    if OLDEST_KNOWN <= (version.major, version.minor) <= NEWEST_KNOWN:
+        checks.ok("kubernetes", words)
+    else:
+        checks.warn("kubernetes", f"{words}, which this program was not made for", "watch the first plans in dry-run mode")
+    said = client.get("/version", deadline=deadline).headers.get("date", "")
+    try:
+        skew = clock.now() - email.utils.parsedate_to_datetime(said).timestamp()
+    except (TypeError, ValueError):
+        return
+    if abs(skew) > MOST_SKEW_S:
+        direction = "ahead of" if skew > 0 else "behind"
+        checks.warn("clock", f"this machine's clock is {format_duration(abs(skew))} {direction} the API server's", "synchronise the clocks")
+    else:
+        checks.ok("clock", f"within {MOST_SKEW_S:g} s of the API server's")
+
+
+def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadline: Deadline) -> None:
+    orders, namespace = session.orders, session.settings.namespace
+    spec = orders.policy.spec
+    missing = _missing(client, reading_rights(), deadline)
+    for right in missing:
+        checks.fail("rights", f"may not {right.words}", f"add the rule {right.rule}", exit_status=4)
+    if not missing:
+        checks.ok("rights", "may read everything that a cycle reads")
+    for mode in (Mode.ANNOTATE, Mode.EVICT):
+        needed = rights_for(mode, namespace=namespace, soft_taint=spec.steering.soft_taint, events=spec.events)
+        missing = _missing(client, needed, deadline)
+        if not missing:
+            checks.ok("rights", f"may do what mode {mode.value} needs")
+        elif mode is orders.mode:
+            for right in missing:
+                checks.fail("rights", f"mode {mode.value} may not {right.words}", f"add the rule {right.rule}", exit_status=4)
+        else:
+            lacking = ", ".join(right.words for right in missing)
+            checks.ok("rights", f"mode {mode.value} is not in force, and would lack: {lacking}")
+
+
+def _missing(client: KubeClient, rights: tuple[Right, ...], deadline: Deadline) -> list[Right]:
+    return [
+        right
+        for right in rights
+        if not can_i(
+            client,
+            verb=right.verb,
+            group=right.group,
+            resource=right.resource,
+            subresource=right.subresource,
+            namespace=right.namespace,
+            deadline=deadline,
+        )
+    ]
+
+
+def _check_queries(
+    session: Session, connections: Connections, objects: ClusterObjects, checks: _Checks, clock: Clock, deadline: Deadline
+) -> None:
+    results = probe(
+        connections.prometheus,
+        spec=session.orders.policy.spec,
+        directory=node_directory(objects),
+        at=clock.now(),
+        deadline=deadline,
+    )
+    for result in results:
+        _check_query(result, checks)
+
+
+def _check_query(result: ProbeResult, checks: _Checks) -> None:
+    name = f"query {result.query.name}"
+    age = f", oldest sample {format_duration(result.oldest_sample_s)} old" if math.isfinite(result.oldest_sample_s) else ""
+    by = f", names by {result.resolved_by}" if result.resolved_by else ""
+    words = f"{result.series} series, {result.matched} of {result.wanted} matched{by}{age}"
+    seen = f"; labels seen: {'; '.join(result.labels_seen)}" if result.labels_seen else ""
+    if result.useful and not result.problem:
+        checks.ok(name, words)
+    else:
+        checks.warn(name, f"{result.problem or words}{seen}", f"asked was: {result.query.text}")
+    for warning in result.warnings:
+        checks.warn(name, f"Prometheus warns: {warning}")
+
+
+def _check_one_look(session: Session, connections: Connections, checks: _Checks, clock: Clock, deadline: Deadline) -> None:
+    """What a cycle would do up to detection: the last word on whether the queries together are enough."""
+    spec = session.orders.policy.spec
+    try:
+        state = observe(
+            client=connections.client,
+            prometheus=connections.prometheus,
+            spec=spec,
+            at=clock.now(),
+            deadline=deadline,
+            stopwatch=Stopwatch(),
+        )
+        require_coverage(state, spec)
+        findings = detect(state, spec)
+    except MetricsError as error:
+        checks.failed("metrics", error)
+        return
+    except RebalancerError as error:
+        checks.failed("cluster", error)
+        return
+    for note in state.coverage.notes:
+        checks.ok("metrics", note)
+    for name in spec.judged_signals:
+        nodes, pods = state.coverage.nodes[name], state.coverage.pods[name]
+        checks.ok("metrics", f"signal {name} is known for {nodes.known} of {nodes.of} nodes and {pods.known} of {pods.of} pods")
+    counts = ", ".join(
+        f"{findings.nodes_of_class(c)} {c.word}" for c in (NodeClass.HOT, NodeClass.NORMAL, NodeClass.COLD, NodeClass.UNKNOWN)
+    )
+    checks.ok("nodes", f"by the policy: {counts}")
