@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -58,13 +59,20 @@ def probe(prometheus: Prometheus, *, spec: Spec, directory: NodeDirectory, at: f
     return tuple(result or ProbeResult(query=query, problem=late) for query, result in zip(queries, results, strict=True))
 
 
+def unserved(results: Sequence[ProbeResult]) -> tuple[ProbeResult, ...]:
+    """The results of no use that no other query makes up for: of several sources of a signal, one that answers is enough."""
+    served = {(result.query.signal, result.query.subject) for result in results if result.useful}
+    return tuple(result for result in results if (result.query.signal, result.query.subject) not in served)
+
+
 def _probe(asking: Asking, query: NamedQuery, *, spec: Spec, maximum: float | None) -> ProbeResult:
     try:
         answer = asking.instant(query)
     except MetricsError as error:
         return ProbeResult(query=query, problem=str(error))
     if not len(answer):
-        return ProbeResult(query=query, problem=f"no series; {asking.scraped_jobs()}", warnings=answer.warnings)
+        wanted = len(asking.directory.pod_nodes if query.subject == "pods" else asking.directory.names)
+        return ProbeResult(query=query, wanted=wanted, problem=f"no series; {asking.scraped_jobs()}", warnings=answer.warnings)
     if query.subject == "pods":
         return _probe_pods(asking, query, answer, spec=spec, maximum=maximum)
     return _probe_nodes(asking, query, answer, spec=spec, maximum=maximum)
