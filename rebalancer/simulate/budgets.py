@@ -20,6 +20,9 @@ DISRUPTED_FOR_S = 120.0
 _SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 
 
+_SCALED_PLURALS = tuple(BY_KIND[kind].plural for kind in _SCALED)
+
+
 class SyncFailed(Exception):
     """The scale of some pod's controller cannot be found."""
 
@@ -103,42 +106,60 @@ def _comparable(status: Json) -> Json:
     return {**status, "disruptedPods": status.get("disruptedPods") or {}, "conditions": bare}
 
 
+def _spec_changed(change: Change) -> bool:
+    return change.before is None or change.type == "DELETED" or change.before.get("spec") is not change.value.get("spec")
+
+
 class BudgetController:
     """Recomputes the budgets of every namespace in which a pod, an owner or a budget changed, or a charge expired."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._dirty: set[str] = {budget["metadata"]["namespace"] for budget in world.objects("poddisruptionbudgets")}
+        self._whole: set[str] = {budget["metadata"]["namespace"] for budget in world.objects("poddisruptionbudgets")}
+        """Namespaces of which every budget is to be looked at."""
+        self._touched: dict[str, list[Mapping[str, str]]] = {}
+        """namespace -> label sets of pods that changed."""
         self._expiries: dict[str, float] = {}
         world.subscribe(self._note)
 
     def _note(self, change: Change) -> None:
-        if change.plural in ("pods", "poddisruptionbudgets", "deployments", "replicasets", "statefulsets", "replicationcontrollers"):
-            self._dirty.add(change.value["metadata"]["namespace"])
+        namespace = change.value["metadata"].get("namespace", "")
+        if change.plural == "pods":
+            labels, seen = change.value["metadata"].get("labels") or {}, self._touched.setdefault(namespace, [])
+            if not any(labels is other for other in seen):
+                seen.append(labels)
+        elif change.plural == "poddisruptionbudgets" or (change.plural in _SCALED_PLURALS and _spec_changed(change)):
+            self._whole.add(namespace)
 
     def react(self) -> bool:
         now = self._world.now
-        self._dirty |= {namespace for namespace, due in self._expiries.items() if due <= now}
-        if not self._dirty:
+        self._whole |= {namespace for namespace, due in self._expiries.items() if due <= now}
+        if not self._whole and not self._touched:
             return False
-        dirty, self._dirty = self._dirty, set()
-        budgets: dict[str, list[Json]] = {}
-        for budget in self._world.objects("poddisruptionbudgets"):
-            if budget["metadata"]["namespace"] in dirty:
-                budgets.setdefault(budget["metadata"]["namespace"], []).append(budget)
-        pods: dict[str, list[Json]] = {namespace: [] for namespace in budgets}
-        if budgets:
-            for pod in self._world.objects("pods"):
-                if pod["metadata"]["namespace"] in pods:
-                    pods[pod["metadata"]["namespace"]].append(pod)
-        changed = [self._sync(budget, pods[namespace]) for namespace, several in budgets.items() for budget in several]
-        for namespace in dirty:
-            times = [parse_time(t) for b in budgets.get(namespace, ()) for t in (b.get("status", {}).get("disruptedPods") or {}).values()]
-            self._expiries.pop(namespace, None)
-            if times and min(times) + DISRUPTED_FOR_S > now:
-                self._expiries[namespace] = min(times) + DISRUPTED_FOR_S
-        self._dirty -= dirty  # the controller's own writes are no news to it
-        return any(changed)
+        whole, self._whole = self._whole, set()
+        touched, self._touched = self._touched, {}
+        changed = False
+        for namespace in sorted(whole | touched.keys()):
+            budgets = list(self._world.objects("poddisruptionbudgets", namespace))
+            if namespace not in whole:
+                budgets = [b for b in budgets if any(matches(b["spec"].get("selector"), labels) for labels in touched[namespace])]
+            if budgets:
+                pods = list(self._world.objects("pods", namespace))
+                for budget in budgets:
+                    changed |= self._sync(budget, pods)
+            self._note_expiry(namespace)
+        self._whole.clear()  # the controller's own writes are no news to it
+        return changed
+
+    def _note_expiry(self, namespace: str) -> None:
+        self._expiries.pop(namespace, None)
+        charges = [
+            parse_time(since) + DISRUPTED_FOR_S
+            for budget in self._world.objects("poddisruptionbudgets", namespace)
+            for since in (budget.get("status", {}).get("disruptedPods") or {}).values()
+        ]
+        if charges:
+            self._expiries[namespace] = min(charges)
 
     def _sync(self, budget: Json, pods: list[Json]) -> bool:
         status = budget_status(self._world, budget, pods)

@@ -12,6 +12,7 @@ from rebalancer.simulate.kinds import Json
 _TEAMS = ("shop", "search", "ads", "payments", "media", "maps", "mail", "ml")
 _ROLES = ("api", "web", "worker", "cache", "gateway", "indexer", "feed", "render", "sync", "auth")
 _CPU = ("50m", "100m", "200m", "250m", "500m", "500m", "750m", "1")
+_BUDGETS: tuple[Json, ...] = ({"maxUnavailable": "10%"}, {"maxUnavailable": 1}, {"minAvailable": "80%"})
 _MEMORY = ("512Mi", "1Gi", "1Gi", "2Gi", "2Gi", "4Gi")
 
 
@@ -98,7 +99,7 @@ class Catalogue:
         name = f"{team}-{role}" + (f"-{turn}" if turn else "")
         budget: Json | None = None
         if self._budgets and replicas >= 3 and self._rng.random() < 0.5:
-            budget = self._rng.choice([{"maxUnavailable": "10%"}, {"maxUnavailable": 1}, {"minAvailable": "80%"}])
+            budget = self._rng.choice(_BUDGETS)
         spec: Json = {}
         draw = self._rng.random()
         if self._awkward and draw < 0.08:

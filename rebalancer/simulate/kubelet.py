@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from math import ceil
 
 from rebalancer.simulate.kinds import Json
 from rebalancer.simulate.pods import TERMINAL, is_ready, is_terminating, phase
@@ -88,6 +89,7 @@ class Kubelet:
 
     def _push(self, due: float, what: str, pod: Json) -> None:
         self._count += 1
+        due = ceil(due)  # times in the API are whole seconds
         heapq.heappush(self._due, (due, self._count, what, pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     def react(self) -> bool:

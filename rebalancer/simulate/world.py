@@ -97,6 +97,7 @@ class World:
         self._now = now
         self._version = 1000
         self._tables: dict[str, dict[Key, Entry]] = {plural: {} for plural in BY_PLURAL}
+        self._by_namespace: dict[tuple[str, str], dict[Key, Entry]] = {}
         self._log: deque[Change] = deque(maxlen=_LOG_LENGTH)
         self._forgotten = self._version
         self._subscribers: list[Callable[[Change], None]] = []
@@ -177,14 +178,17 @@ class World:
     def entries(self, plural: str, namespace: str | None = None) -> list[Entry]:
         """Every entry of a kind (of one namespace), by namespace and name, as a list that later changes leave alone."""
         with self.lock:
-            table = self._tables[plural]
-            return [table[key] for key in sorted(table) if namespace is None or key[0] == namespace]
+            table = self._part(plural, namespace)
+            return [table[key] for key in sorted(table)]
 
     def objects(self, plural: str, namespace: str | None = None) -> Iterator[Json]:
         """Every object of a kind, in the order in which they were created."""
         with self.lock:
-            values = [entry.value for key, entry in self._tables[plural].items() if namespace is None or key[0] == namespace]
+            values = [entry.value for entry in self._part(plural, namespace).values()]
         return iter(values)
+
+    def _part(self, plural: str, namespace: str | None) -> dict[Key, Entry]:
+        return self._tables[plural] if namespace is None else self._by_namespace.get((plural, namespace), {})
 
     def count(self, plural: str) -> int:
         return len(self._tables[plural])
@@ -254,6 +258,7 @@ class World:
             entry = self._tables[plural].pop((namespace, name), None)
             if entry is None:
                 raise NotFound(f'{plural} "{name}" not found')
+            self._by_namespace[(plural, namespace)].pop((namespace, name))
             self._version += 1
             last = {**entry.value, "metadata": {**entry.value["metadata"], "resourceVersion": str(self._version)}}
             self._announce(Change(self._version, plural, "DELETED", Entry(last, self._version), entry.value))
@@ -264,6 +269,7 @@ class World:
         value["metadata"]["resourceVersion"] = str(self._version)
         entry = Entry(value, self._version)
         self._tables[plural][key] = entry
+        self._by_namespace.setdefault((plural, key[0]), {})[key] = entry
         self._announce(Change(self._version, plural, change, entry, before))
         return value
 
