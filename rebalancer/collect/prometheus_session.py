@@ -33,14 +33,13 @@ class AnswerTooSlow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What came back, whole. ``envelope`` is None when the body is no answer of the query API and ``undecodable`` says why."""
+    """What came back, whole. ``envelope`` is None when the body is no answer of the query API."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     envelope: Envelope | None
     series: list[WireSeries] = field(default_factory=list)
-    undecodable: str = ""
 
 
 class DecodedResponse(requests.Response):
@@ -80,13 +79,12 @@ class PostSession(requests.Session):
             body = self._read(response)
         envelope: Envelope | None = None
         series: list[WireSeries] = []
-        undecodable = ""
         try:
             envelope = decode_envelope(body)
             series = decode_series(envelope)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            envelope, undecodable = None, str(error)
-        self.exchange = Exchange(response.status_code, response.headers, body, envelope, series, undecodable)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            envelope = None
+        self.exchange = Exchange(response.status_code, response.headers, body, envelope, series)
         return DecodedResponse(self.exchange)
 
     def _read(self, response: requests.Response) -> bytes:

@@ -1,4 +1,4 @@
-"""What a cycle learns from Prometheus: trusted samples, and a reason for everything that is unknown."""
+"""What a cycle learns from Prometheus about nodes: trusted samples, and a reason for everything that is unknown."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.collect.samples import NodeDirectory
 from rebalancer.collect.sanity import DropReason
-from rebalancer.errors import MetricsMissing, PrometheusRefused, PrometheusUnreachable
-from rebalancer.policy.model import Confirm, Metrics, Pool, SignalQueries, Spec, Threshold
+from rebalancer.errors import MetricsMissing, PrometheusUnreachable
+from rebalancer.policy.model import Confirm, Spec
 from tests.collect_metrics.conftest import Connect
 from tests.collect_metrics.scene import (
     AT,
@@ -23,46 +23,18 @@ from tests.collect_metrics.scene import (
     NODE_CPU,
     NODE_MEMORY,
     POD_CPU,
-    POD_MEMORY,
     healthy,
     node_cpu,
     read,
     signal,
 )
-from tests.support.scripted_prometheus import (
-    HTML_LOGIN,
-    Reply,
-    ScriptedPrometheus,
-    failure,
-    fresh,
-    matrix,
-    success,
-    vector,
-)
-
-MARKS = {"cpu": Threshold(low=40, target=55, high=70)}
+from tests.support.scripted_prometheus import HTML_LOGIN, Reply, ScriptedPrometheus, failure, fresh, matrix, success, vector
 
 
 @pytest.fixture
 def prometheus(server: ScriptedPrometheus, connect: Connect) -> Prometheus:
     healthy(server)
     return connect(server)
-
-
-def network(**changes: object) -> SignalQueries:
-    values: dict[str, object] = {
-        "name": "network",
-        "unit": "bytes/s",
-        "node_query": "sum by (node) (rate(node_net[{window}]))",
-        "pod_query": "sum by (namespace, pod) (rate(pod_net[{window}]))",
-        "capacity": {"value": 1000.0},
-    }
-    return SignalQueries.model_validate({**values, **changes})
-
-
-def spec_with(own: SignalQueries, **metrics: object) -> Spec:
-    marks = {own.name: Threshold(low=40, target=55, high=70)}
-    return Spec(pools=(Pool(name="default", signals=marks),), signals=(own,), metrics=Metrics(**metrics))  # type: ignore[arg-type]
 
 
 def test_a_healthy_cluster_is_read_whole(prometheus: Prometheus, directory: NodeDirectory) -> None:
@@ -281,20 +253,6 @@ def test_m8_kp7_a_senseless_sample_makes_its_node_unknown_and_no_other(
     assert samples.dropped == {reason: 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"), [("NaN", "nan"), ("+Inf", "infinite"), ("", "unparsable"), ("-1", "negative"), ("1e9", "absurd")]
-)
-def test_kp7_a_senseless_sample_of_a_pod_is_no_sample(
-    text: str, reason: str, server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
-) -> None:
-    """The pod is absent, not idle."""
-    pods = [({"namespace": "default", "pod": "web-n1", "node": "n1"}, text), ({"namespace": "default", "pod": "web-n2", "node": "n2"}, 1.0)]
-    server.on(POD_CPU, vector(*pods))
-    samples = read(prometheus, directory)
-    assert signal(samples).pod_usage == {("default", "web-n2", "n2"): 1.0}
-    assert samples.dropped == {reason: 1}
-
-
 def test_zero_is_a_measurement(server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory) -> None:
     """An idle node is known to be idle."""
     node_cpu(server, *((labels, [0.0] * 10) for labels in LABELS))
@@ -312,15 +270,6 @@ def test_m9_series_of_other_clusters_are_ignored_counted_and_listed(
     assert set(signal(samples).node_usage) == {"n1", "n2", "n3"}
     assert samples.dropped == {"foreign": 10}
     assert 'signal cpu: 1 series match no node of the cluster: {instance="192.168.9.9:9100"}' in samples.notes
-
-
-def test_m9_pods_of_other_clusters_are_ignored(server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory) -> None:
-    """A pod measured on a node that is not ours is not the pod of the same name here."""
-    pods = [({"namespace": "default", "pod": "web-n1", "node": name}, 1.0) for name in ("n1", "other")]
-    server.on(POD_CPU, vector(*pods))
-    samples = read(prometheus, directory)
-    assert signal(samples).pod_usage == {("default", "web-n1", "n1"): 1.0}
-    assert samples.dropped == {"foreign": 1}
 
 
 def test_m10_two_series_for_one_node_are_ambiguous(server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory) -> None:
@@ -357,42 +306,6 @@ def test_m10_the_series_of_a_replaced_exporter_is_joined_with_its_successors(
     assert cpu.node_age_s["n1"] == 15
 
 
-def test_m10_two_series_for_one_pod_on_one_node_are_ambiguous(
-    server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
-) -> None:
-    """The pod is unknown, and a note shows why."""
-    pods = [({"namespace": "default", "pod": "web-n1", "node": "n1", "instance": instance}, 1.0) for instance in ("n1", "10.0.0.1:10250")]
-    server.on(POD_CPU, vector(*pods, ({"namespace": "default", "pod": "web-n2", "node": "n2"}, 1.0)))
-    samples = read(prometheus, directory)
-    assert signal(samples).pod_usage == {("default", "web-n2", "n2"): 1.0}
-    assert samples.dropped == {"ambiguous": 2}
-    assert any("default/web-n1" in note for note in samples.notes)
-
-
-def test_a_pod_that_moved_is_told_apart_by_its_node(server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory) -> None:
-    """A StatefulSet's pod has the same name on its old and its new node; both are kept, each with its node."""
-    pods = [({"namespace": "default", "pod": "db-0", "node": name}, value) for name, value in (("n1", 3.0), ("n2", 0.1))]
-    server.on(POD_CPU, vector(*pods))
-    assert signal(read(prometheus, directory)).pod_usage == {("default", "db-0", "n1"): 3.0, ("default", "db-0", "n2"): 0.1}
-
-
-def test_pods_are_named_by_exported_labels_where_labels_are_not_honoured(
-    server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
-) -> None:
-    """Without honorLabels the plain labels name the scrape target."""
-    labels = {"namespace": "kube-system", "pod": "agent", "exported_namespace": "default", "exported_pod": "web-n1", "node": "n1"}
-    server.on(POD_CPU, vector((labels, 1.0)))
-    assert signal(read(prometheus, directory)).pod_usage == {("default", "web-n1", "n1"): 1.0}
-
-
-def test_a_pod_query_that_does_not_say_the_node_is_used_without(
-    server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
-) -> None:
-    """Then the key has an empty node, and the assembly may decide."""
-    server.on(POD_CPU, vector(({"namespace": "default", "pod": "web-n1"}, 1.0)))
-    assert signal(read(prometheus, directory)).pod_usage == {("default", "web-n1", ""): 1.0}
-
-
 def test_m11_a_sample_of_1970_is_unknown_also_when_the_query_succeeds(
     server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
 ) -> None:
@@ -421,62 +334,6 @@ def test_m17_nothing_is_remembered_when_the_source_fails(server: ScriptedPrometh
     assert "status 500" in signal(samples).failed
 
 
-def test_m18_the_number_of_queries_follows_from_signals_alone(server: ScriptedPrometheus, prometheus: Prometheus) -> None:
-    """Three nodes or three hundred, three pods or fifteen thousand: as many queries."""
-    counts = []
-    for size in (3, 300):
-        names = [f"n{k}" for k in range(size)]
-        directory = NodeDirectory(
-            names=frozenset(names), addresses={}, pod_nodes={("default", f"w{p}-{n}"): n for n in names for p in range(50)}
-        )
-        server.on(NODE_CPU, matrix(*(({"node": name}, [1.0] * 10) for name in names)))
-        server.on(NODE_MEMORY, matrix(*(({"node": name}, [1.0] * 10) for name in names)))
-        server.on(CPU_AGE, fresh(*({"node": name} for name in names)))
-        server.on(MEMORY_AGE, fresh(*({"node": name} for name in names)))
-        rows = [({"namespace": namespace, "pod": pod, "node": node}, 0.1) for (namespace, pod), node in directory.pod_nodes.items()]
-        server.on(POD_CPU, vector(*rows))
-        server.on(POD_MEMORY, vector(*rows))
-        before = len(server.asked)
-        read(prometheus, directory)
-        counts.append(len(server.asked) - before)
-    assert counts == [6, 6]
-
-
-def test_m18_many_pods_are_divided_by_namespace(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
-    """45,000 pods: three queries a signal, each pod in exactly one of them, and a part that fails costs its own pods only."""
-    healthy(server)
-    large = NodeDirectory(
-        names=directory.names,
-        addresses=directory.addresses,
-        pod_nodes={(f"team-{k % 9}", f"p{k}"): "n1" for k in range(45_000)},
-    )
-    for k in range(9):
-        server.on(f"team-{k}", vector(({"namespace": f"team-{k}", "pod": "p0", "node": "n1"}, 1.0)))
-    samples = read(connect(server), large)
-    asked = server.queries(POD_CPU)
-    assert len(asked) == 3
-    for k in range(9):
-        assert sum(f"team-{k}" in one.query for one in asked) == 1
-    assert len(signal(samples).pod_usage) == 3
-    server.on("team-0", failure(422, "no", kind="execution"))
-    again = read(connect(server), large)
-    assert len(signal(again).pod_usage) == 2
-    assert any("part" in note and "status 422" in note for note in again.notes)
-
-
-def test_pods_that_cannot_be_read_leave_the_nodes_known(
-    server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
-) -> None:
-    """The signal lives on for nodes, and says that it knows no pod."""
-    server.on(POD_CPU, vector())
-    samples = read(prometheus, directory)
-    cpu = signal(samples)
-    assert cpu.failed == ""
-    assert cpu.pod_usage == {}
-    assert "no pod of the cluster" in cpu.pods_failed
-    assert any(note.startswith("signal cpu knows no pod") for note in samples.notes)
-
-
 def test_kp2_every_query_hangs_and_the_cycle_ends_at_its_deadline(
     server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory
 ) -> None:
@@ -495,85 +352,6 @@ def test_kp6_a_warning_is_reported_once_and_missing_nodes_stay_unknown(
     assert samples.partial
     assert samples.warnings == ("cpu of nodes (node_exporter): store-1 is away",)
     assert signal(samples).node_unknown == {"n3": "no series of cpu of nodes (node_exporter) speaks of it"}
-
-
-def test_a_refused_policy_query_is_named(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
-    """A mistake in the operator's own PromQL comes back as Prometheus' words."""
-    server.on("node_net", failure(400, "parse error"))
-    with pytest.raises(PrometheusRefused, match=r"network of nodes \(policy\).*parse error"):
-        read(connect(server), directory, spec=spec_with(network()))
-
-
-def test_a_signal_of_the_operators_own_is_read_by_its_queries(
-    server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory
-) -> None:
-    """The window is put in, capacity is the policy's value, and without an age query no age is demanded."""
-    server.on("node_net[120s]", matrix(*(({"node": f"n{k}"}, [100.0 * k] * 10) for k in (1, 2, 3))))
-    server.on("pod_net[120s]", vector(({"namespace": "default", "pod": "web-n1"}, 7.0)))
-    network_samples = signal(read(connect(server), directory, spec=spec_with(network(), window=120)), "network")
-    assert network_samples.node_usage["n3"].tolist() == [300.0] * 10
-    assert network_samples.node_unknown == {}
-    assert network_samples.pod_usage == {("default", "web-n1", ""): 7.0}
-    assert network_samples.capacity == {"n1": 1000.0, "n2": 1000.0, "n3": 1000.0}
-    assert (network_samples.signal.unit, network_samples.signal.resource) == ("bytes/s", None)
-
-
-def test_a_capacity_query_gives_capacity_to_the_nodes_it_knows(
-    server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory
-) -> None:
-    """A capacity of 0, NaN, or given twice is none."""
-    server.on("node_net[", matrix(*(({"node": f"n{k}"}, [1.0] * 10) for k in (1, 2, 3))))
-    server.on("node_speed", vector(({"node": "n1"}, 50), ({"node": "n2"}, 0), ({"node": "n3", "d": "a"}, 1), ({"node": "n3", "d": "b"}, 1)))
-    own = network(capacity={"query": "node_speed"})
-    assert signal(read(connect(server), directory, spec=spec_with(own)), "network").capacity == {"n1": 50.0}
-
-
-def test_a_capacity_query_that_finds_nothing_makes_the_signal_inert(
-    server: ScriptedPrometheus, prometheus: Prometheus, directory: NodeDirectory
-) -> None:
-    """A usage without a capacity is no load."""
-    server.on("node_net[", matrix(*(({"node": f"n{k}"}, [1.0] * 10) for k in (1, 2, 3))))
-    own = network(capacity={"query": "node_speed"})
-    spec = Spec(pools=(Pool(name="default", signals={**MARKS, "network": MARKS["cpu"]}),), signals=(own,))
-    assert "network capacity of nodes (policy)" in signal(read(prometheus, directory, spec=spec), "network").failed
-
-
-def test_m1_an_age_query_of_the_operators_own_is_obeyed(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
-    """Ages come by node; one that is too great, senseless or missing makes the node unknown."""
-    server.on("node_net[", matrix(*(({"node": f"n{k}"}, [1.0] * 10) for k in (1, 2, 3))))
-    server.on("net_age", vector(({"node": "n1"}, 20), ({"node": "n2"}, 400)))
-    own = network(node_age_query="net_age")
-    found = signal(read(connect(server), directory, spec=spec_with(own)), "network")
-    assert found.node_unknown == {"n2": "last sample is 6m40s old, limit 3m", "n3": "the age of its last sample is unknown"}
-
-
-def test_the_operators_maximum_makes_samples_absurd(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
-    """Above the maximum a sample is not believed."""
-    server.on("node_net[", matrix(*(({"node": f"n{k}"}, [100.0 * k] * 10) for k in (1, 2, 3))))
-    samples = read(connect(server), directory, spec=spec_with(network(maximum=250)))
-    assert set(signal(samples, "network").node_unknown) == {"n3"}
-    assert samples.dropped == {"absurd": 10}
-
-
-def test_a_built_in_signal_can_be_replaced(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
-    """CPU by the operator's recording rule is still compared with CPU requests, and no built-in query is sent."""
-    server.on("my:cpu", matrix(*(({"node": f"n{k}"}, [1.0] * 10) for k in (1, 2, 3))))
-    own = network(name="cpu", unit="cores", node_query="my:cpu", pod_query="my:pods", capacity={"resource": "cpu"})
-    cpu = signal(read(connect(server), directory, spec=spec_with(own)))
-    assert (cpu.signal.resource, cpu.capacity_resource, cpu.source) == ("cpu", "cpu", "policy")
-    assert server.queries("node_cpu_seconds_total") == []
-
-
-def test_a_forced_node_label_is_obeyed_for_nodes_and_pods(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
-    """The label is kept by the aggregation of pods and is the only one asked."""
-    server.on(NODE_CPU, matrix(*(({"host": f"n{k}", "node": "n1"}, [1.0] * 10) for k in (1, 2, 3))))
-    server.on(CPU_AGE, fresh(*({"host": f"n{k}", "node": "n1"} for k in (1, 2, 3))))
-    server.on(POD_CPU, vector(({"namespace": "default", "pod": "web-n2", "host": "n2", "node": "n1"}, 1.0)))
-    spec = Spec(pools=(Pool(name="default", signals=MARKS),), metrics=Metrics(node_label="host"))
-    cpu = signal(read(connect(server), directory, spec=spec))
-    assert set(cpu.node_usage) == {"n1", "n2", "n3"}
-    assert cpu.pod_usage == {("default", "web-n2", "n2"): 1.0}
-    assert "instance, host)" in server.queries(POD_CPU)[0].query
 
 
 def test_one_window_is_one_point(server: ScriptedPrometheus, connect: Connect, directory: NodeDirectory) -> None:
