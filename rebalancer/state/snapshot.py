@@ -1,0 +1,122 @@
+"""Snapshots: one state as the bytes of one file, and back, exactly.
+
+The file is gzipped JSON (``apiVersion rebalancer.dev/v1alpha1``, ``kind Snapshot``), so that whoever is asked to send one can read it
+first; plain JSON is read as well. What comes back equals what went in, NaN included, so a decision can be replayed from it to the letter.
+Reading trusts nothing: whatever is not a whole snapshot of this version is a `SnapshotError`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import fields
+
+import msgspec
+import numpy as np
+
+from rebalancer.errors import SnapshotError
+from rebalancer.state.anonymity import anonymize
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.freezing import freeze
+from rebalancer.state.snapshot_codec import Malformed, codec
+from rebalancer.state.tables import Nodes, Pods, Workloads
+
+__all__ = ["API_VERSION", "KIND", "anonymize", "dump_snapshot", "load_snapshot"]
+
+API_VERSION = "rebalancer.dev/v1alpha1"
+KIND = "Snapshot"
+_GZIP_MAGIC = b"\x1f\x8b"
+_LEVEL = 5
+_AGAIN = "take a new one with `rebalancer snapshot`"
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    state: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def dump_snapshot(state: ClusterState) -> bytes:
+    """The bytes of a snapshot file. Equal states give equal bytes."""
+    document = {"apiVersion": API_VERSION, "kind": KIND, "state": codec(ClusterState).encode(state)}
+    return gzip.compress(msgspec.json.encode(document), compresslevel=_LEVEL, mtime=0)
+
+
+def load_snapshot(data: bytes) -> ClusterState:
+    """The state in the bytes of a snapshot file. Raises SnapshotError, one sentence, for anything else."""
+    envelope = _open(data)
+    if envelope.kind != KIND:
+        raise SnapshotError(
+            f"it is a {envelope.kind or 'nameless document'}, not a {KIND}", remedy="give a file that `rebalancer snapshot` wrote"
+        )
+    if envelope.api_version != API_VERSION:
+        raise SnapshotError(f"it is a snapshot of version {envelope.api_version}, this program reads {API_VERSION}", remedy=_AGAIN)
+    try:
+        state: ClusterState = codec(ClusterState).decode(msgspec.json.decode(envelope.state))
+    except (Malformed, msgspec.DecodeError) as error:
+        raise SnapshotError(f"it is damaged: {error}", remedy=_AGAIN) from error
+    _check(state)
+    return freeze(state)
+
+
+def _open(data: bytes) -> _Envelope:
+    try:
+        text = gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise SnapshotError(f"it is damaged or was cut short after {len(data)} bytes", remedy=f"copy it again, or {_AGAIN}") from error
+    try:
+        return msgspec.json.decode(text, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SnapshotError("it is no snapshot: neither gzipped JSON nor JSON with apiVersion and kind", remedy=_AGAIN) from error
+
+
+def _check(state: ClusterState) -> None:
+    """Columns of a table have one length, axes agree, and every row number points at a row."""
+    pods = state.pods
+    for name, table, rows in (
+        ("nodes", state.nodes, len(state.nodes.names)),
+        ("pods", pods, len(pods.names)),
+        ("workloads", state.workloads, len(state.workloads.refs)),
+    ):
+        _check_lengths(name, table, rows)
+    signals, resources = len(state.signals), len(state.resources)
+    for name, matrix, columns in (
+        ("nodes.usage", state.nodes.usage, signals),
+        ("nodes.capacity", state.nodes.capacity, signals),
+        ("nodes.departed", state.nodes.departed, signals),
+        ("nodes.sample_age_s", state.nodes.sample_age_s, signals),
+        ("nodes.history", state.nodes.history, signals),
+        ("nodes.allocatable", state.nodes.allocatable, resources),
+        ("pods.measured", pods.measured, signals),
+        ("pods.usage", pods.usage, signals),
+        ("pods.estimated", pods.estimated, signals),
+        ("pods.request", pods.request, resources),
+        ("pods.incoming_request", pods.incoming_request, resources),
+        ("pods.scored_request", pods.scored_request, 2),
+    ):
+        if matrix.ndim < 2 or matrix.shape[1] != columns:
+            raise SnapshotError(f"it is damaged: {name} has the shape {matrix.shape}, its axis has {columns} entries", remedy=_AGAIN)
+    for name, index, count, least in (
+        ("pods.node", pods.node, len(state.nodes.names), -1),
+        ("pods.workload", pods.workload, len(state.workloads.refs), -1),
+        ("pods.controller", pods.controller, len(state.controllers), -1),
+        ("pods.tenant", pods.tenant, len(state.tenants), -1),
+        ("pods.labels", pods.labels, len(state.label_sets), 0),
+        ("pods.constraints", pods.constraints, len(state.constraints), 0),
+        ("pods.budgets", np.array([row for rows in pods.budgets for row in rows], dtype=np.int64), len(state.budgets), 0),
+    ):
+        if index.size and (index.min() < least or index.max() >= count):
+            raise SnapshotError(f"it is damaged: {name} points at a row that is not there", remedy=_AGAIN)
+
+
+def _check_lengths(name: str, table: Nodes | Pods | Workloads, rows: int) -> None:
+    for column in fields(table):
+        value = getattr(table, column.name)
+        if isinstance(value, np.ndarray):
+            length = value.shape[0] if value.ndim else -1
+        elif isinstance(value, tuple):
+            length = len(value)
+        else:
+            continue
+        if length != rows:
+            raise SnapshotError(f"it is damaged: {name}.{column.name} does not have the {rows} rows of its table", remedy=_AGAIN)
