@@ -26,6 +26,8 @@ NAMESPACES = ("shop", "lab")
 APPS = tuple(f"app{i}" for i in range(6))
 LIMITS = st.sampled_from([20, 20, 5, 3, 2, 1, 0, "100%", "100%", "50%", "30%", "10%", "0%"])
 
+TIGHT = st.sampled_from([1, 2, "10%", "20%", "30%", 3, 0])
+
 budget_policies = st.builds(
     Budgets,
     total=LIMITS,
@@ -67,28 +69,32 @@ FLAWS: tuple[dict[str, object], ...] = (
     {"uses": {}},
     {"estimated": ("cpu",)},
 )
-pods = st.builds(
-    lambda on, namespace, app, rules, tenant, flaw: {
-        "on": on,
-        "namespace": namespace,
-        "workload": app,
-        "budgets": rules,
-        "tenant": tenant,
-        "uses": USES,
-        **flaw,
-    },
-    st.sampled_from(NODES),
-    st.sampled_from(NAMESPACES),
-    st.sampled_from(APPS),
-    st.sampled_from([(), (), ("one",), ("one",), ("two",), ("one", "two")]),
-    st.sampled_from([None, "team-a", "team-b"]),
-    st.sampled_from([{}] * len(FLAWS) + list(FLAWS)),
-)
+
+
+def pods_of(*, flaws: tuple[dict[str, object], ...]) -> st.SearchStrategy[dict[str, object]]:
+    """Fields of a pod; half of them have one of the flaws."""
+    return st.builds(
+        lambda on, namespace, app, rules, tenant, flaw: {
+            "on": on,
+            "namespace": namespace,
+            "workload": app,
+            "budgets": rules,
+            "tenant": tenant,
+            "uses": USES,
+            **flaw,
+        },
+        st.sampled_from(NODES),
+        st.sampled_from(NAMESPACES),
+        st.sampled_from(APPS),
+        st.sampled_from([(), (), ("one",), ("one",), ("two",), ("one", "two")]),
+        st.sampled_from([None, "team-a", "team-b"]),
+        st.sampled_from([{}, *[{}] * len(flaws), *flaws]),
+    )
 
 
 @st.composite
 def states(draw: st.DrawFn) -> ClusterState:
-    rows = [pod(f"pod-{row}", **fields) for row, fields in enumerate(draw(st.lists(pods, min_size=1, max_size=14)))]
+    rows = [pod(f"pod-{row}", **fields) for row, fields in enumerate(draw(st.lists(pods_of(flaws=FLAWS), min_size=1, max_size=14)))]
     rules = {rule.name: rule for rule in (budget("one"), budget("two"), *draw(st.lists(pdbs, max_size=2)))}
     both = [replace(rule, namespace=namespace) for rule in rules.values() for namespace in NAMESPACES]
     unsaid = draw(st.sampled_from([None, *APPS]))
@@ -105,6 +111,20 @@ def scenes(draw: st.DrawFn) -> Scene:
         budgets=draw(budget_policies),
         victims=Victims(min_replicas=1, min_age=0),
         cooldown=Cooldown(workload=60, node=draw(st.sampled_from([0, 120]))),
+    )
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Scene:
+    """Pods that nothing but one tight budget holds back."""
+    tight = draw(st.sampled_from(["total", "per_node", "per_namespace", "per_workload", "per_tenant"]))
+    limits = {"total": 100, "per_node": 100, "per_namespace": 100, "per_workload": 100, "per_tenant": 100, tight: draw(TIGHT)}
+    clean = [{**fields, "budgets": ()} for fields in draw(st.lists(pods_of(flaws=()), min_size=5, max_size=12))]
+    return scene_of(
+        state_with(*(pod(f"pod-{row}", **fields) for row, fields in enumerate(clean)), nodes=tuple(node(name) for name in NODES)),
+        history=History(evictions=tuple(draw(st.lists(past_evictions, max_size=4)))),
+        budgets=Budgets(**limits),
+        cooldown=Cooldown(workload=0, node=0),
     )
 
 
@@ -126,8 +146,8 @@ def spent(key: object, chosen: list[object], past: list[object]) -> int:
     return chosen.count(key) + past.count(key)
 
 
-@given(scenes())
-@settings(max_examples=120, deadline=None)
+@given(st.one_of(crowded(), crowded(), scenes()))
+@settings(max_examples=200, deadline=None)
 def test_no_accepted_set_exceeds_a_budget(scene: Scene) -> None:
     """Window and plan together stay within total, node, namespace, workload and tenant budgets, counted anew from the pods."""
     state, rules, past = scene.state, scene.spec.budgets, recent(scene)
