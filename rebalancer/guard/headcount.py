@@ -37,6 +37,8 @@ class Headcount:
     """(pods,): pods that look like a replacement under way: Pending at any age, or not Ready and younger than ``settle_s``."""
     arrivals: IntArray
     """(workloads,): how many of them."""
+    group_members: Mapping[tuple[str, str], int]
+    """(namespace, scheduling group) -> pods that are not finished, pending ones included."""
 
 
 def _by(rows: IntArray, mask: BoolArray, size: int) -> IntArray:
@@ -49,7 +51,8 @@ def count_heads(state: ClusterState, *, settle_s: float) -> Headcount:
     """Count. A pod that has not become Ready ``settle_s`` after its creation is broken rather than arriving."""
     pods = state.pods
     running: BoolArray = (pods.phase == Phase.RUNNING) & (pods.node >= 0)
-    live: BoolArray = ~np.isin(pods.phase, (Phase.SUCCEEDED, Phase.FAILED)) & ~pods.terminating
+    unfinished: BoolArray = ~np.isin(pods.phase, (Phase.SUCCEEDED, Phase.FAILED))
+    live: BoolArray = unfinished & ~pods.terminating
     unready: BoolArray = live & ~pods.ready
     settled: BoolArray = state.at - pods.created_at >= settle_s
     arriving: BoolArray = unready & ((pods.phase == Phase.PENDING) | ~settled)
@@ -64,4 +67,7 @@ def count_heads(state: ClusterState, *, settle_s: float) -> Headcount:
         unready=_by(pods.workload, unready, workloads),
         arriving=arriving,
         arrivals=_by(pods.workload, arriving, workloads),
+        group_members=Counter(
+            (pods.namespaces[row], pods.scheduling_group[row]) for row in np.flatnonzero(unfinished).tolist() if pods.scheduling_group[row]
+        ),
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from rebalancer.guard.annotations import KARPENTER, READ_KEYS
 from rebalancer.guard.gate import first_refusal
+from rebalancer.kube.wire import AnnotationsWire
 from rebalancer.policy.model import Victims
 from rebalancer.state.tables import PodVolumes
 from tests.guard.scenes import ask, candidate, measured, reason, scene_of, state_with
@@ -123,5 +125,6 @@ def test_opting_in_opens_no_other_gate(key: str, fields: dict[str, object], gate
 
 
 def test_whoever_collects_annotations_knows_which_keys_are_read() -> None:
-    """The closed set of keys covers every one that a gate reads."""
+    """The closed set of keys covers every one that a gate reads, and the decoder of the wire keeps each of them."""
     assert {OURS, DESCHEDULER, SAFE, PREFER_NOT, COST, *KARPENTER} == READ_KEYS
+    assert {field.encode_name for field in msgspec.structs.fields(AnnotationsWire)} >= READ_KEYS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rebalancer.policy.model import Cooldown, Victims
-from rebalancer.state.tables import JobRules, WorkloadRef
+from rebalancer.state.tables import JobRules, Phase, WorkloadRef
 from tests.guard.scenes import ask, measured, reason, scene_of, state_with, take
 from tests.support.builder import NOW, workload
 
@@ -103,10 +103,10 @@ def test_a_job_whose_rules_are_unknown_is_left_alone() -> None:
 
 def test_n1_a_member_of_a_gang_is_not_moved_alone() -> None:
     """The sentence names the gang and what its owner does with a lost member."""
-    state = state_with(measured("w-0", scheduling_group="llm-42", restart_policy="Never"))
+    state = state_with(*(measured(f"w-{i}", scheduling_group="llm-42", restart_policy="Never") for i in range(8)))
     refusal = ask("gang", scene_of(state))
     assert refusal is not None
-    assert refusal.reason == "it is a member of gang llm-42, which moves whole or not at all (restartPolicy Never)"
+    assert refusal.reason == "it is a member of gang llm-42 of 8 pods, which moves whole or not at all (restartPolicy Never)"
     assert not refusal.retryable
 
 
@@ -122,9 +122,22 @@ def test_n4_a_distributed_training_job_is_a_gang_without_any_gang_scheduler() ->
     )
 
 
-def test_n5_a_pod_without_a_gang_is_not_a_member() -> None:
-    """A pod of an ordinary Deployment belongs to no gang."""
-    assert ask("gang", scene_of(state_with(measured("web-0")))) is None
+def test_n5_a_group_of_one_is_not_a_gang() -> None:
+    """Schedulers that give every pod a group do not make it one; a group is told by namespace and name, and the finished are gone."""
+    state = state_with(
+        measured("web-0", scheduling_group="podgroup-1"),
+        measured("web-1"),
+        measured("web-2", scheduling_group="podgroup-1", namespace="other"),
+        measured("web-3", scheduling_group="podgroup-1", phase=Phase.SUCCEEDED),
+    )
+    scene = scene_of(state)
+    assert [ask("gang", scene, row) for row in range(3)] == [None, None, None]
+
+
+def test_a_pending_member_makes_a_gang_too() -> None:
+    """A gang that waits for its last member is a gang."""
+    state = state_with(measured("w-0", scheduling_group="g"), measured("w-1", scheduling_group="g", on=None))
+    assert reason("gang", scene_of(state)).startswith("it is a member of gang g of 2 pods")
 
 
 def ordered(**fields: object) -> object:
