@@ -30,7 +30,7 @@ def observe(*, client: KubeClient, prometheus: Prometheus, spec: Spec, at: float
             pods=len(objects.pods),
         )
     with stopwatch.stage("assemble"):
-        return assemble(objects, samples, at=at)
+        return assemble(objects, samples, at=at, late_s=spec.metrics.max_age)
 
 
 def require_coverage(state: ClusterState, spec: Spec) -> None:
