@@ -223,9 +223,9 @@ class World:
         kind = BY_PLURAL[plural]
         with self.lock:
             metadata = dict(value.get("metadata") or {})
-            if not metadata.get("name") and metadata.get("generateName"):
-                metadata["name"] = metadata["generateName"] + self.suffix()
             namespace = metadata.get("namespace", "") if kind.namespaced else ""
+            if not metadata.get("name") and metadata.get("generateName"):
+                metadata["name"] = self._generated(plural, namespace, metadata["generateName"])
             key = (namespace, metadata["name"])
             if key in self._tables[plural]:
                 raise AlreadyExists(f'{plural} "{key[1]}" already exists')
@@ -234,6 +234,13 @@ class World:
             metadata.setdefault("generation", 1)
             stored = {"apiVersion": kind.api_version, "kind": kind.kind, **value, "metadata": metadata}
             return self._put(plural, key, stored, "ADDED", None)
+
+    def _generated(self, plural: str, namespace: str, beginning: str) -> str:
+        """A name that is free; as the real server, which draws again when the first name is taken."""
+        name = beginning + self.suffix()
+        while (namespace, name) in self._tables[plural]:
+            name = beginning + self.suffix()
+        return name
 
     def replace(self, plural: str, value: Json, *, expect_version: str = "") -> Json:
         """Store a new state of an existing object. Raises NotFound, and Conflict when ``expect_version`` is not the stored one."""
