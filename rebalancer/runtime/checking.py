@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rebalancer.collect.cluster import ClusterObjects, node_directory, read_cluster
-from rebalancer.collect.probe import ProbeResult, probe
+from rebalancer.collect.probe import ProbeResult, probe, unserved
 from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import NodeClass
@@ -200,22 +200,47 @@ def _check_queries(
         at=clock.now(),
         deadline=deadline,
     )
+    useless = set(map(id, unserved(results)))
     for result in results:
-        _check_query(result, checks)
+        if result.useful:
+            _check_useful(result, checks)
+        elif id(result) in useless:
+            _check_useless(result, checks)
 
 
-def _check_query(result: ProbeResult, checks: _Checks) -> None:
-    name = f"query {result.query.name}"
-    age = f", oldest sample {format_duration(result.oldest_sample_s)} old" if math.isfinite(result.oldest_sample_s) else ""
-    by = f", names by {result.resolved_by}" if result.resolved_by else ""
-    words = f"{result.series} series, {result.matched} of {result.wanted} matched{by}{age}"
-    seen = f"; labels seen: {'; '.join(result.labels_seen)}" if result.labels_seen else ""
-    if result.useful and not result.problem:
-        checks.ok(name, words)
+def _subject(result: ProbeResult) -> str:
+    return f"{result.query.signal} of {result.query.subject}" if result.query.subject != "age" else f"{result.query.signal} age"
+
+
+def _check_useful(result: ProbeResult, checks: _Checks) -> None:
+    age = f", the oldest sample {format_duration(result.oldest_sample_s)} old" if math.isfinite(result.oldest_sample_s) else ""
+    by = f", node names from {result.resolved_by}" if result.resolved_by else ""
+    words = f"{_source(result)}{result.series} series for {result.matched} of {result.wanted}{by}{age}"
+    if result.problem:
+        checks.warn(_subject(result), f"{words}; {result.problem}", _seen(result))
     else:
-        checks.warn(name, f"{result.problem or words}{seen}", f"asked was: {result.query.text}")
+        checks.ok(_subject(result), words)
     for warning in result.warnings:
-        checks.warn(name, f"Prometheus warns: {warning}")
+        checks.warn(_subject(result), f"Prometheus warns: {warning}")
+
+
+def _check_useless(result: ProbeResult, checks: _Checks) -> None:
+    """A source that is not there is no news when another one serves; when none does, each says what it was asked."""
+    remedy = f"asked was {result.query.text}"
+    if result.query.subject == "age":
+        checks.warn(_subject(result), f"{_source(result)}{result.problem}, so staleness cannot be seen behind the mean", remedy)
+    else:
+        checks.fail(_subject(result), f"{_source(result)}{result.problem}", remedy + _seen(result, "; "), exit_status=5)
+
+
+def _source(result: ProbeResult) -> str:
+    """``node_exporter: `` of ``cpu of nodes (node_exporter)``; nothing for a query of the operator's own."""
+    _, opening, rest = result.query.name.partition(" (")
+    return f"{rest.rstrip(')')}: " if opening else ""
+
+
+def _seen(result: ProbeResult, before: str = "") -> str:
+    return f"{before}labels seen: {'; '.join(result.labels_seen)}" if result.labels_seen else ""
 
 
 def _check_one_look(session: Session, connections: Connections, checks: _Checks, clock: Clock, deadline: Deadline) -> None:
