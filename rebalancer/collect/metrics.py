@@ -91,8 +91,8 @@ def read_samples(
         step_s=spec.confirm.step,
         windows=spec.confirm.windows,
         dropped={reason.value: count for reason, count in sorted(dropped.items(), key=lambda item: item[0].value)},
-        notes=tuple(asking.heard.notes),
-        warnings=tuple(asking.heard.warnings),
+        notes=tuple(sorted(asking.heard.notes)),  # several threads wrote them; the report must not depend on which was first
+        warnings=tuple(sorted(asking.heard.warnings)),
     )
 
 
