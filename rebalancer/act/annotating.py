@@ -87,5 +87,5 @@ class AnnotateActuator:
             except KubernetesError as error:
                 notes.append(f"mark on pod {pod.namespace}/{pod.name} could not be removed: {error}")
         if removed:
-            notes.append(f"{removed} candidate mark{'s' if removed != 1 else ''} that no longer hold{'s' if removed == 1 else ''} removed")
+            notes.append(f"candidate mark {CANDIDATE} taken off {removed} pod{'s' if removed != 1 else ''}")
         return tuple(notes)

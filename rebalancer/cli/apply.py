@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,11 @@ from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, 
 from rebalancer.cli.output import print_text
 from rebalancer.cli.progress import showing
 from rebalancer.errors import PartlyDone
+from rebalancer.policy.model import Mode
+
+if TYPE_CHECKING:
+    from rebalancer.plan.model import Move, Plan
+    from rebalancer.runtime.applying import Applied
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file that `rebalancer plan --out` wrote.", show_default=False)]
 MaxAge = Annotated[str, typer.Option("--max-age", help="Refuse a plan that is older.", metavar="DURATION")]
@@ -35,6 +40,7 @@ def apply(
 
     What is written depends on the mode, as everywhere: with the default, dry-run, it only says what would still hold.
     """
+    from rebalancer.act.outcome import Result
     from rebalancer.report.text import clean
     from rebalancer.runtime.applying import apply_plan, read_plan
 
@@ -45,14 +51,27 @@ def apply(
     for note in applied.notes:
         print_text(clean(note))
     for outcome in applied.outcomes:
-        name = f"{outcome.move.pod.namespace}/{outcome.move.pod.name}"
-        print_text(clean(f"{outcome.result.value:<10} {name}  {outcome.move.source} -> {outcome.move.destination}: {outcome.reason}"))
+        dry = outcome.result is Result.RECORDED
+        print_text(_line("holds" if dry else outcome.result.value, outcome.move, "" if dry else outcome.reason))
     for move, reason in applied.dropped:
-        print_text(clean(f"{'dropped':<10} {move.pod.namespace}/{move.pod.name}  {move.source} -> {move.destination}: {reason}"))
-    done = sum(outcome.result.done for outcome in applied.outcomes)
-    print_text(f"{done} of {len(plan.moves)} moves carried out in mode {applied.mode.value} (from {applied.mode_source})")
+        print_text(_line("dropped", move, reason))
+    _conclude(plan, applied, file)
+
+
+def _conclude(plan: Plan, applied: Applied, file: Path) -> None:
+    from rebalancer.report.text import counted
+
+    done, moves = sum(outcome.result.done for outcome in applied.outcomes), counted(len(plan.moves), "move")
+    if applied.mode is Mode.DRY_RUN:
+        words, otherwise = "would be carried out; nothing is written", "do not hold any more"
+    else:
+        words, otherwise = "carried out", "were not carried out"
+    print_text(f"{done} of {moves} {words} in mode {applied.mode.value} (from {applied.mode_source})")
     if done < len(plan.moves):
-        raise PartlyDone(
-            f"{len(plan.moves) - done} of {len(plan.moves)} moves of {file} were not carried out",
-            remedy="read the lines above, then make a new plan",
-        )
+        raise PartlyDone(f"{len(plan.moves) - done} of {moves} of {file} {otherwise}", remedy="read the lines above, then make a new plan")
+
+
+def _line(word: str, move: Move, reason: str) -> str:
+    from rebalancer.report.text import clean
+
+    return clean(f"{word:<10} {move.pod.namespace}/{move.pod.name}  {move.source} -> {move.destination}{f': {reason}' if reason else ''}")

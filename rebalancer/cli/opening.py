@@ -1,4 +1,8 @@
-"""From the common flags to a session, with what may surprise said on stderr."""
+"""From the common flags to a session, with what may surprise said on stderr.
+
+Logs go to stderr too, since stdout belongs to the data. A command that ends by itself says on stdout what it did, so only warnings are
+logged unless somebody asks for more; `run` sets its own level.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from pathlib import Path
 
 from rebalancer.cli.errors import warn
 from rebalancer.policy.model import Mode
+from rebalancer.runtime.logs import setup_logging
 from rebalancer.runtime.session import Session, open_session
 
 
@@ -33,6 +38,8 @@ def opened(
         "log.level": log_level,
     }
     session = open_session(settings_file=settings, flags=flags)
+    log = session.settings.log
+    setup_logging(log.format, log.level if session.settings.is_set("log", "level") else "warning")
     for sentence in session.warnings():
         warn(sentence)
     return session

@@ -59,6 +59,8 @@ class _Part(BaseModel):
 
 
 class PrometheusSettings(_Part):
+    """Where usage is read, and with which credentials."""
+
     url: Annotated[str, AfterValidator(_prometheus_url)] | None = None
     """Address of Prometheus, or of what answers like it: Thanos, Mimir, VictoriaMetrics."""
     timeout: Duration = Field(default=30.0, ge=1, le=600)
@@ -96,6 +98,8 @@ class PrometheusSettings(_Part):
 
 
 class KubernetesSettings(_Part):
+    """How the API server is used: politely."""
+
     page_size: int = Field(default=500, ge=10, le=5000)
     """Objects in one page of a list."""
     qps: float = Field(default=20.0, gt=0, le=1000, allow_inf_nan=False)
@@ -110,7 +114,9 @@ class TlsSettings(_Part):
     """Serve health and metrics over https, with a certificate of your own. Plain http without."""
 
     cert_file: SettingPath | None = None
+    """The certificate, with those between it and the root; PEM."""
     key_file: SettingPath | None = None
+    """Its private key; PEM."""
 
     @model_validator(mode="after")
     def _both(self) -> TlsSettings:
@@ -121,9 +127,12 @@ class TlsSettings(_Part):
 
 
 class LogSettings(_Part):
+    """How logs are written, to stderr."""
+
     format: Literal["json", "console"] = "console"
     """json in a cluster, console elsewhere."""
     level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+    """The least severe lines that are written."""
 
 
 class Settings(BaseSettings):
@@ -143,7 +152,9 @@ class Settings(BaseSettings):
     context: Annotated[str, Field(min_length=1)] | None = None
     """Context of the kubeconfig; else its current one."""
     prometheus: PrometheusSettings = PrometheusSettings()
+    """Where usage is read."""
     kubernetes: KubernetesSettings = KubernetesSettings()
+    """How the API server is used."""
     policy_file: SettingPath | None = None
     """Else the built-in policy, which is safe."""
     tenants_file: SettingPath | None = None
@@ -157,7 +168,9 @@ class Settings(BaseSettings):
     listen: ListenAddress = Listen(host="127.0.0.1", port=8080)
     """Health and metrics; in a cluster 0.0.0.0:8080."""
     tls: TlsSettings = TlsSettings()
+    """Serve health and metrics over https."""
     log: LogSettings = LogSettings()
+    """How logs are written, to stderr."""
 
     _sources: Mapping[KeyPath, tuple[SourceKind, str]] = PrivateAttr(default_factory=dict)
 
@@ -175,6 +188,10 @@ class Settings(BaseSettings):
     def source_of(self, *path: str) -> tuple[SourceKind, str]:
         """Where a setting came from, and the words for it: ``source_of("prometheus", "url")``."""
         return self._sources.get(path, (SourceKind.DEFAULT, "the default"))
+
+    def is_set(self, *path: str) -> bool:
+        """True if somebody chose the value of a setting, false for a default."""
+        return self.source_of(*path)[0] is not SourceKind.DEFAULT
 
     def require_prometheus_url(self) -> str:
         """The address of Prometheus. Raises SettingsError when there is none."""
