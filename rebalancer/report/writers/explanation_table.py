@@ -9,6 +9,7 @@ from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, writer
 from rebalancer.report.sheet import Column, Row, Sheet
 from rebalancer.report.styles import ruling_cell
+from rebalancer.report.text import counted
 
 _SHOWN = 30
 _NAME_LEAST = 24
@@ -27,15 +28,20 @@ def explanation_table(explanation: Explanation, page: Page, fmt: Format) -> str:
         _gates(sheet, explanation, wide=wide)
     elif explanation.verdicts:
         _pods(sheet, explanation, wide=wide)
-    if explanation.queries:
+    if explanation.queries and wide:
         sheet.title("Queries")
         sheet.facts(explanation.queries.items())
+    elif explanation.queries:
+        sheet.blank()
+        sheet.sentence("-o wide shows the queries behind the numbers.", style="dim")
     return sheet.render()
 
 
 def _counts(explanation: Explanation) -> str:
     counts = Counter(verdict.ruling for verdict in explanation.verdicts)
-    return ", ".join(f"{counts[ruling]} {ruling.value}" for ruling in Ruling if counts[ruling])
+    nouns = {Ruling.MOVES: "move", Ruling.ARRIVES: "arrival"}
+    words = {ruling: counted(counts[ruling], nouns[ruling]) if ruling in nouns else f"{counts[ruling]} {ruling.value}" for ruling in Ruling}
+    return ", ".join(words[ruling] for ruling in Ruling if counts[ruling])
 
 
 def _gates(sheet: Sheet, explanation: Explanation, *, wide: bool) -> None:
