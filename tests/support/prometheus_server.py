@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -19,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -128,6 +129,16 @@ class PrometheusServer:
                 self._process.kill()
                 self._process.wait(20)
             self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let the process stand still: connections are accepted and nothing is ever answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _write_config(self) -> None:
         lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s}", "scrape_configs:"]
