@@ -73,9 +73,18 @@ def _still_disrupted(disrupted: Mapping[str, str], pods: Iterable[Json], now: fl
     return {name: since for name, since in disrupted.items() if name in names and parse_time(since) + DISRUPTED_FOR_S > now}
 
 
-def budget_status(world: World, budget: Json, pods: Iterable[Json]) -> Json:
-    """The status that the controller writes for a budget, from the pods of its namespace."""
-    covered = [pod for pod in pods if matches(budget["spec"].get("selector"), pod["metadata"].get("labels") or {})]
+def alike(pods: Iterable[Json]) -> list[list[Json]]:
+    """Pods in groups of equal labels, so that a selector is compared once a group."""
+    groups: dict[frozenset[tuple[str, str]], list[Json]] = {}
+    for pod in pods:
+        groups.setdefault(frozenset((pod["metadata"].get("labels") or {}).items()), []).append(pod)
+    return list(groups.values())
+
+
+def budget_status(world: World, budget: Json, groups: Iterable[list[Json]]) -> Json:
+    """The status that the controller writes for a budget. ``groups``: the pods of its namespace, as `alike` divides them."""
+    selector = budget["spec"].get("selector")
+    covered = [pod for group in groups if matches(selector, group[0]["metadata"].get("labels") or {}) for pod in group]
     disrupted = _still_disrupted(budget.get("status", {}).get("disruptedPods") or {}, covered, world.now)
     generation = budget["metadata"]["generation"]
     condition: Json = {"type": "DisruptionAllowed", "lastTransitionTime": format_time(world.now), "observedGeneration": generation}
@@ -144,9 +153,9 @@ class BudgetController:
             if namespace not in whole:
                 budgets = [b for b in budgets if any(matches(b["spec"].get("selector"), labels) for labels in touched[namespace])]
             if budgets:
-                pods = list(self._world.objects("pods", namespace))
+                groups = alike(self._world.objects("pods", namespace))
                 for budget in budgets:
-                    changed |= self._sync(budget, pods)
+                    changed |= self._sync(budget, groups)
             self._note_expiry(namespace)
         self._whole.clear()  # the controller's own writes are no news to it
         return changed
@@ -161,8 +170,8 @@ class BudgetController:
         if charges:
             self._expiries[namespace] = min(charges)
 
-    def _sync(self, budget: Json, pods: list[Json]) -> bool:
-        status = budget_status(self._world, budget, pods)
+    def _sync(self, budget: Json, groups: list[list[Json]]) -> bool:
+        status = budget_status(self._world, budget, groups)
         if _comparable(status) == _comparable(budget.get("status", {})):
             return False
         self._world.replace("poddisruptionbudgets", {**budget, "status": status})
