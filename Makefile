@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench schema clean
+.PHONY: demo test lint format bench schema docs clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,3 +32,11 @@ clean:
 schema: $(BIN)/.installed
 	$(BIN)/python -m rebalancer.report.schema config/schema
 	$(BIN)/python -c 'from pathlib import Path; from rebalancer.policy.schema import write_schemas; from rebalancer.settings.schema import write_settings_schema; write_schemas(Path("config/schema")); write_settings_schema(Path("config/schema"))'
+
+docs: $(BIN)/.installed
+	$(BIN)/python -m rebalancer.runtime.reference_pages docs
+
+lock: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --python-version 3.13 --python-platform x86_64-manylinux_2_28 --upgrade --generate-hashes \
+		--no-header --no-annotate --quiet -o deploy/requirements.lock

@@ -10,18 +10,34 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from rebalancer.policy.quantities import (
-    CountOrPercent,
-    DnsLabel,
-    Duration,
-    LabelSelector,
-    MisplacedValue,
-    Percent,
-    Priority,
-    SignalName,
-    Strict,
-)
+from rebalancer.policy.hotness import Capacity, Confirm, Metrics, Pool, SignalQueries, Threshold
+from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict
 from rebalancer.units import format_duration
+
+__all__ = [
+    "API_VERSION",
+    "BUILT_IN_SIGNALS",
+    "Breaker",
+    "Budgets",
+    "Capacity",
+    "ClassRules",
+    "Confirm",
+    "Cooldown",
+    "Gain",
+    "Metadata",
+    "Metrics",
+    "Mode",
+    "Names",
+    "Pool",
+    "Quarantine",
+    "RebalancePolicy",
+    "SignalQueries",
+    "Spec",
+    "Steering",
+    "Threshold",
+    "Victims",
+    "built_in_policy",
+]
 
 API_VERSION = "rebalancer.dev/v1alpha1"
 BUILT_IN_SIGNALS = ("cpu", "memory")
@@ -33,115 +49,34 @@ class Mode(Enum):
     EVICT = "evict"
 
 
-class Threshold(Strict):
-    """``low`` <= ``target`` <= ``high``, percent of capacity; as deviations, percentage points around the pool's mean:
-    cold under mean - low, drained to mean + target, hot over mean + high."""
-
-    low: Percent
-    target: Percent
-    high: Percent
-    weight: float = Field(default=1.0, ge=0, le=100)
-
-
-class Pool(Strict):
-    name: DnsLabel
-    node_selector: LabelSelector = LabelSelector()
-    thresholds: Literal["absolute", "deviation"] = "absolute"
-    signals: dict[str, Threshold] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Pool:
-        for name, threshold in self.signals.items():
-            if self.thresholds == "absolute":
-                if not threshold.low <= threshold.target <= threshold.high:
-                    raise MisplacedValue(
-                        f"low {threshold.low:g} <= target {threshold.target:g} <= high {threshold.high:g} fails in pool {self.name}; "
-                        "order the three marks",
-                        at=("signals", name),
-                    )
-            elif threshold.target > threshold.high:
-                raise MisplacedValue(
-                    f"as deviations target {threshold.target:g} must not be above high {threshold.high:g} in pool {self.name}; "
-                    "lower target or raise high",
-                    at=("signals", name),
-                )
-        return self
-
-
-class Capacity(Strict):
-    """Where the capacity of a signal comes from: exactly one of the three."""
-
-    query: str | None = None
-    resource: str | None = None
-    value: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Capacity:
-        given = [name for name in ("query", "resource", "value") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"capacity needs exactly one of query, resource, value; it has {', '.join(given) or 'none'}")
-        return self
-
-
-class SignalQueries(Strict):
-    """A signal of the operator's own, or a replacement for a built-in one.
-
-    In the queries ``{window}`` becomes the policy's window. ``nodeQuery`` yields one series a node (label ``node``, or ``instance``),
-    ``podQuery`` one a pod (labels ``namespace`` and ``pod``). ``nodeAgeQuery`` (seconds since the last raw sample, one series a node) lets
-    staleness be seen behind an aggregation; without it the sample's own timestamp is all there is.
-    """
-
-    name: SignalName
-    unit: str = Field(min_length=1, max_length=20)
-    node_query: str = Field(min_length=1)
-    pod_query: str = Field(min_length=1)
-    capacity: Capacity
-    node_age_query: str | None = None
-    maximum: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Samples above it are absurd and dropped."""
-
-
-class Metrics(Strict):
-    window: Duration = Field(default=300.0, ge=30)
-    statistic: Literal["mean", "max", "p95"] = "mean"
-    max_age: Duration = Field(default=180.0, gt=0)
-    min_coverage: Percent = 90
-    node_label: str = "auto"
-    """``auto``, or the label of the node series that holds the node's name, IP or IP:port."""
-
-
-class Confirm(Strict):
-    windows: int = Field(default=10, ge=1, le=120)
-    at_least: int = Field(default=8, ge=1)
-    step: Duration = Field(default=60.0, ge=10)
-
-    @model_validator(mode="after")
-    def _can_happen(self) -> Confirm:
-        if self.at_least > self.windows:
-            raise MisplacedValue(
-                f"{self.at_least} of {self.windows} windows can never be reached; lower atLeast or raise windows", at=("atLeast",)
-            )
-        return self
-
-
 class Budgets(Strict):
-    """How many evictions a sliding window may hold. Percentages: of nodes' pods, of a namespace's, a workload's, a tenant's pods."""
+    """How many evictions a sliding window may hold. Percentages are of the running pods there, rounded down, but at least 1 above 0%."""
 
     window: Duration = Field(default=600.0, gt=0)
+    """Length of the sliding window that the limits below count in."""
     total: CountOrPercent = 20
+    """Evictions in the whole cluster."""
     per_node: CountOrPercent = 2
+    """Evictions from one node."""
     per_namespace: CountOrPercent = 10
+    """Evictions in one namespace."""
     per_workload: CountOrPercent = 1
+    """Evictions of one workload's pods."""
     per_tenant: CountOrPercent = "10%"
+    """Evictions of one tenant's pods; nothing is counted for pods of no tenant."""
 
 
 class Cooldown(Strict):
     """A workload rests after a move: ``workload``, times ``backoff`` for each further move in a row, at most ``max``."""
 
     workload: Duration = 900.0
+    """How long a workload rests after its first move, and after a HorizontalPodAutoscaler has scaled it."""
     node: Duration = 120.0
+    """How long a node rests after a pod was evicted from it."""
     backoff: float = Field(default=2.0, ge=1, le=10)
+    """Factor on the rest of a workload for each further move in a row; no unit."""
     max: Duration = 21600.0
+    """The longest rest of a workload, and how far apart two moves may be to be in a row."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Cooldown:
@@ -156,29 +91,45 @@ class Names(Strict):
     """``include`` empty means every one; ``exclude`` wins over ``include``. A trailing ``*`` matches any ending."""
 
     include: tuple[str, ...] = ()
+    """Names, or beginnings with a trailing ``*``, of which pods may be moved."""
     exclude: tuple[str, ...] = ("kube-system",)
+    """Names, or beginnings with a trailing ``*``, of which no pod is ever moved. A list of your own replaces the default."""
 
 
 class ClassRules(Strict):
-    """What may be done with the pods of each class."""
+    """What may be done with the pods of each class: moved, marked as candidates in annotate mode only, or nothing."""
 
     serving: Literal["allow", "annotate", "refuse"] = "allow"
+    """Pods of Deployments, ReplicaSets and StatefulSets."""
     batch: Literal["allow", "annotate", "refuse"] = "allow"
+    """Pods of Jobs and CronJobs."""
     experiment: Literal["allow", "annotate", "refuse"] = "allow"
+    """Pods of Notebooks."""
     training: Literal["allow", "annotate", "refuse"] = "annotate"
+    """Pods of distributed training: PyTorchJob, MPIJob, RayJob, TrainJob, JobSet and their kin."""
     system: Literal["allow", "annotate", "refuse"] = "refuse"
+    """Pods of DaemonSets, static pods, and pods of system-cluster-critical priority and above."""
     unknown: Literal["allow", "annotate", "refuse"] = "allow"
+    """Pods of owners of any other kind; ``rebalancer.dev/class`` on pod or workload says what they are."""
 
 
 class Victims(Strict):
+    """Which pods may leave a hot node. Whatever these keys allow, the other gates still protect."""
+
     priority_below: Priority = "system-cluster-critical"
     """A PriorityClass by name, or a value; pods of that priority or above are never moved."""
     min_age: Duration = 600.0
+    """Pods that started less than this ago stay."""
     min_replicas: int = Field(default=2, ge=1)
+    """Pods of a workload that wants or has fewer Ready replicas stay; moving one would be an outage."""
     local_storage: Literal["refuse", "allow"] = "refuse"
+    """Whether pods with a disk emptyDir or a hostPath may move, and leave that data behind."""
     persistent_volumes: Literal["refuse", "allow"] = "allow"
+    """Whether pods with a persistent volume claim may move."""
     classes: ClassRules = ClassRules()
+    """What may be done with pods by what they are for."""
     namespaces: Names = Names()
+    """In which namespaces pods may move."""
     require_opt_in: bool = False
     """Move only pods (or workloads) that are annotated ``rebalancer.dev/evict: "true"``."""
     schedulers: tuple[str, ...] = Field(default=("default-scheduler",), min_length=1)
@@ -188,6 +139,8 @@ class Victims(Strict):
 
 
 class Gain(Strict):
+    """What a move must at least win to be worth an eviction."""
+
     min_relative: Percent = 2
     """Percent of the source's excess that a move must cure."""
     disruption_cost: float = Field(default=0.001, ge=0, allow_inf_nan=False)
@@ -195,17 +148,25 @@ class Gain(Strict):
 
 
 class Steering(Strict):
+    """What is done so that the scheduler puts replacements, and other new pods, where the plan wants them."""
+
     soft_taint: bool = True
+    """In evict mode, warm nodes of a pool with a hot node carry ``rebalancer.dev/hot:PreferNoSchedule`` until they are cool."""
     annotate_nodes: Literal["none"] = "none"
+    """Nothing is written on nodes but the taint; there is nothing to choose, the key is here to say so."""
     hints: Literal[False] = False
+    """No pod gets a hint about its node; there is nothing to choose, the key is here to say so."""
 
 
 class Breaker(Strict):
     """What stops all evictions: sick nodes, pods left pending after our evictions, moves that do not deliver."""
 
     max_not_ready: CountOrPercent = "20%"
+    """More nodes than this that are not Ready open the breaker; a percentage is of all nodes."""
     max_pending_after_move: int = Field(default=3, ge=1)
+    """So many evicted pods without a Ready replacement open the breaker."""
     pending_after: Duration = 300.0
+    """How long after the eviction a replacement that is not Ready counts as pending."""
     min_realised_gain: Percent = 20
     """Percent of the predicted gain that the last verified moves must have realised on average."""
     min_moves: int = Field(default=5, ge=1)
@@ -218,7 +179,9 @@ class Quarantine(Strict):
     """A workload whose replacement came back to the node it was moved from ``returns`` times rests for ``hold``."""
 
     returns: int = Field(default=1, ge=1)
+    """How many returns to the node they left send a workload's pods into quarantine."""
     hold: Duration = 21600.0
+    """How long the workload rests then."""
 
 
 DEFAULT_SIGNALS = {
@@ -228,19 +191,34 @@ DEFAULT_SIGNALS = {
 
 
 class Spec(Strict):
+    """Everything that an operator may want. Each key has a safe default, so a file holds only what differs."""
+
     mode: Mode = Mode.DRY_RUN
+    """``dry-run`` only reports, ``annotate`` marks the pods that should move, ``evict`` evicts them through the Eviction API."""
     interval: Duration = Field(default=120.0, ge=10)
+    """Time from the start of one cycle to the next."""
     pools: tuple[Pool, ...] = Field(default=(Pool(name="default", signals=DEFAULT_SIGNALS),), min_length=1)
+    """The pools that nodes are balanced in, with the marks of each."""
     signals: tuple[SignalQueries, ...] = ()
+    """Signals of your own, and other queries for cpu and memory."""
     metrics: Metrics = Metrics()
+    """What counts as usage, and as known."""
     confirm: Confirm = Confirm()
+    """How long a node must have been hot."""
     budgets: Budgets = Budgets()
+    """How many evictions at most."""
     cooldown: Cooldown = Cooldown()
+    """How long workloads and nodes rest."""
     victims: Victims = Victims()
+    """Which pods may be moved."""
     gain: Gain = Gain()
+    """What a move must win."""
     steering: Steering = Steering()
+    """What helps replacements to the right place."""
     breaker: Breaker = Breaker()
+    """What stops all evictions."""
     quarantine: Quarantine = Quarantine()
+    """What happens to workloads that come back."""
     events: bool = True
     """Write Events on pods and owners in evict mode."""
 
@@ -288,16 +266,27 @@ class Spec(Strict):
 
 
 class Metadata(Strict):
+    """What the policy is called. Labels and annotations are for your own tools; nothing here reads them."""
+
     name: str = Field(default="default", min_length=1, max_length=253)
+    """How reports and logs call the policy."""
     labels: dict[str, str] = Field(default_factory=dict)
+    """Of your own; not read."""
     annotations: dict[str, str] = Field(default_factory=dict)
+    """Of your own; not read."""
 
 
 class RebalancePolicy(Strict):
+    """A policy file: what is wanted, as opposed to the settings, which say where things are."""
+
     api_version: Literal["rebalancer.dev/v1alpha1"] = "rebalancer.dev/v1alpha1"
+    """The version of the format; a file must give it."""
     kind: Literal["RebalancePolicy"] = "RebalancePolicy"
+    """A file must give it."""
     metadata: Metadata = Metadata()
+    """What the policy is called."""
     spec: Spec = Spec()
+    """What is wanted; a file must give it, ``{}`` for the defaults."""
 
 
 def built_in_policy(**spec: Any) -> RebalancePolicy:

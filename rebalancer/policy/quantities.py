@@ -128,9 +128,14 @@ def limit_of(value: int | str, of: int) -> int:
 
 
 class LabelExpression(Strict):
+    """One requirement of a label selector, as in Kubernetes."""
+
     key: str = Field(min_length=1)
+    """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """How the label is judged."""
     values: tuple[str, ...] = ()
+    """For In and NotIn at least one; for the others none."""
 
     @model_validator(mode="after")
     def _values_fit_the_operator(self) -> LabelExpression:
@@ -145,4 +150,6 @@ class LabelSelector(Strict):
     """A Kubernetes label selector; an empty one selects everything."""
 
     match_labels: dict[str, str] = Field(default_factory=dict)
+    """Labels that must have exactly these values."""
     match_expressions: tuple[LabelExpression, ...] = ()
+    """Requirements that must all hold besides."""

@@ -7,7 +7,7 @@ thousands of nodes cost no lock each. A number that is unknown has no sample: a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from prometheus_client.core import GaugeMetricFamily
@@ -19,6 +19,22 @@ from rebalancer.state.cluster import ClusterState, Coverage
 from rebalancer.state.tables import Phase
 
 PREFIX = "rebalancer_"
+GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "node_load_ratio": ("Usage of a node over its capacity, by the load ledger; absent while unknown.", ("node", "signal")),
+    "node_packing_ratio": ("Requests of a node's pods over its allocatable.", ("node", "signal")),
+    "node_sample_age_seconds": ("Age of the newest raw sample behind a node's usage.", ("node", "signal")),
+    "node_class": ("1 for the class that a node is in.", ("node", "class")),
+    "nodes": ("Nodes of a pool by class.", ("pool", "class")),
+    "pool_load_mean_ratio": ("Mean load of a pool's known nodes.", ("pool", "signal")),
+    "pool_load_stddev_ratio": ("Standard deviation of the load of a pool's known nodes.", ("pool", "signal")),
+    "pool_threshold_ratio": ("Marks that a pool is judged by, deviations resolved.", ("pool", "signal", "mark")),
+    "tenant_requested": ("What a tenant's pods ask for, in base units.", ("tenant", "resource")),
+    "tenant_used": ("What a tenant's pods use, of those whose usage is known.", ("tenant", "resource")),
+    "tenant_used_coverage_ratio": ("Share of a tenant's pods whose usage is known.", ("tenant", "resource")),
+    "metric_coverage_ratio": ("Share of nodes and pods whose usage is known.", ("subject", "signal")),
+    "metric_oldest_sample_seconds": ("Age of the oldest sample that is still used.", ("signal",)),
+}
+"""name without the prefix -> (documentation, labels): the closed list, so that the documentation needs no cluster."""
 _MARKS = ("low", "target", "high")
 
 
@@ -47,7 +63,8 @@ def families_of(state: ClusterState, findings: Findings) -> Iterator[GaugeMetric
     yield from _coverage_families(state.coverage)
 
 
-def _gauge(name: str, words: str, labels: Sequence[str]) -> GaugeMetricFamily:
+def _gauge(name: str) -> GaugeMetricFamily:
+    words, labels = GAUGES[name]
     return GaugeMetricFamily(PREFIX + name, words, labels=labels)
 
 
@@ -65,14 +82,13 @@ def _matrix(family: GaugeMetricFamily, rows: Sequence[str], columns: Sequence[st
 
 def _node_families(state: ClusterState, findings: Findings) -> Iterator[GaugeMetricFamily]:
     nodes, signals = state.nodes.names, [signal.name for signal in state.signals]
-    labels = ("node", "signal")
-    load = _gauge("node_load_ratio", "Usage of a node over its capacity, by the load ledger; absent while unknown.", labels)
-    packing = _gauge("node_packing_ratio", "Requests of a node's pods over its allocatable.", labels)
-    age = _gauge("node_sample_age_seconds", "Age of the newest raw sample behind a node's usage.", labels)
+    load = _gauge("node_load_ratio")
+    packing = _gauge("node_packing_ratio")
+    age = _gauge("node_sample_age_seconds")
     yield _matrix(load, nodes, signals, findings.load)
     yield _matrix(packing, nodes, signals, findings.packing)
     yield _matrix(age, nodes, signals, state.nodes.sample_age_s)
-    classes = _gauge("node_class", "1 for the class that a node is in.", ("node", "class"))
+    classes = _gauge("node_class")
     for name, kind in zip(nodes, findings.node_class.tolist(), strict=True):
         classes.add_metric((name, NodeClass(kind).word), 1.0)
     yield classes
@@ -80,17 +96,16 @@ def _node_families(state: ClusterState, findings: Findings) -> Iterator[GaugeMet
 
 def _pool_families(state: ClusterState, findings: Findings) -> Iterator[GaugeMetricFamily]:
     pools, signals = [pool.name for pool in findings.pools], [signal.name for signal in state.signals]
-    counts = _gauge("nodes", "Nodes of a pool by class.", ("pool", "class"))
+    counts = _gauge("nodes")
     for row, pool in enumerate((*pools, "none")):
         inside = findings.pool == (row if row < len(pools) else -1)
         for kind in NodeClass:
             counts.add_metric((pool, kind.word), float((inside & (findings.node_class == int(kind))).sum()))
     yield counts
-    labels = ("pool", "signal")
-    yield _matrix(_gauge("pool_load_mean_ratio", "Mean load of a pool's known nodes.", labels), pools, signals, findings.pool_mean)
-    spread = _gauge("pool_load_stddev_ratio", "Standard deviation of the load of a pool's known nodes.", labels)
+    yield _matrix(_gauge("pool_load_mean_ratio"), pools, signals, findings.pool_mean)
+    spread = _gauge("pool_load_stddev_ratio")
     yield _matrix(spread, pools, signals, findings.pool_stddev)
-    marks = _gauge("pool_threshold_ratio", "Marks that a pool is judged by, deviations resolved.", ("pool", "signal", "mark"))
+    marks = _gauge("pool_threshold_ratio")
     for mark, values in zip(_MARKS, (findings.low, findings.target, findings.high), strict=True):
         for row, pool in enumerate(pools):
             members = np.flatnonzero(findings.pool == row)
@@ -105,16 +120,15 @@ def _tenant_families(state: ClusterState) -> Iterator[GaugeMetricFamily]:
     living = (pods.tenant >= 0) & (pods.node >= 0) & (pods.phase != int(Phase.SUCCEEDED)) & (pods.phase != int(Phase.FAILED))
     rows, owner = np.flatnonzero(living), pods.tenant[living]
     signals = [signal.name for signal in state.signals]
-    labels = ("tenant", "resource")
-    requested = _gauge("tenant_requested", "What a tenant's pods ask for, in base units.", labels)
+    requested = _gauge("tenant_requested")
     yield _matrix(requested, tenants, state.resources, _sums(pods.request[rows], owner, len(tenants)))
     usage = pods.usage[rows]
     known = np.isfinite(usage)
-    used = _gauge("tenant_used", "What a tenant's pods use, of those whose usage is known.", labels)
+    used = _gauge("tenant_used")
     total = _sums(np.where(known, usage, 0.0), owner, len(tenants))
     measured, of = _sums(known.astype(np.float64), owner, len(tenants)), np.bincount(owner, minlength=len(tenants)).astype(np.float64)
     yield _matrix(used, tenants, signals, np.where(measured > 0, total, np.nan))
-    share = _gauge("tenant_used_coverage_ratio", "Share of a tenant's pods whose usage is known.", labels)
+    share = _gauge("tenant_used_coverage_ratio")
     pods_of = of[:, None]
     yield _matrix(share, tenants, signals, np.divide(measured, pods_of, out=np.full(measured.shape, np.nan), where=pods_of > 0))
 
@@ -126,12 +140,12 @@ def _sums(values: FloatArray, owner: IntArray, owners: int) -> FloatArray:
 
 
 def _coverage_families(coverage: Coverage) -> Iterator[GaugeMetricFamily]:
-    ratio = _gauge("metric_coverage_ratio", "Share of nodes and pods whose usage is known.", ("subject", "signal"))
+    ratio = _gauge("metric_coverage_ratio")
     for subject, shares in (("nodes", coverage.nodes), ("pods", coverage.pods)):
         for signal, share in shares.items():
             ratio.add_metric((subject, signal), share.ratio)
     yield ratio
-    oldest = _gauge("metric_oldest_sample_seconds", "Age of the oldest sample that is still used.", ("signal",))
+    oldest = _gauge("metric_oldest_sample_seconds")
     for signal, age in coverage.oldest_sample_s.items():
         _add(oldest, (signal,), age)
     yield oldest
