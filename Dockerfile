@@ -1,13 +1,23 @@
 # Build the dependencies and the package apart, run them without a shell, as nobody in particular.
-FROM python:3.13-slim-trixie AS build
+# For a release, pin both images by digest: --build-arg BUILD_IMAGE=...@sha256:... --build-arg RUN_IMAGE=...@sha256:...
+ARG BUILD_IMAGE=python:3.13-slim-trixie
+ARG RUN_IMAGE=gcr.io/distroless/python3-debian13:nonroot
+
+FROM ${BUILD_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
+# Every dependency is locked with its hash; `make lock` renews the file.
+COPY deploy/requirements.lock ./
+RUN pip install --require-hashes --target /app -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY rebalancer ./rebalancer
-# The asynchronous half of the Kubernetes client is never imported and is half of its size.
-RUN pip install --target /app . && rm -rf /app/kubernetes/aio /app/bin
+RUN pip install --no-deps --target /package . \
+ && cp -r /package/rebalancer /package/rebalancer-*.dist-info /app/ \
+ # The asynchronous half of the Kubernetes client is never imported and is half of its size.
+ && rm -rf /app/kubernetes/aio /app/bin \
+ && find /app -name tests -type d -prune -exec rm -rf {} +
 
-FROM gcr.io/distroless/python3-debian13:nonroot
+FROM ${RUN_IMAGE}
 LABEL org.opencontainers.image.title="rebalancer" \
       org.opencontainers.image.description="A load-aware rebalancer for Kubernetes" \
       org.opencontainers.image.licenses="Apache-2.0"

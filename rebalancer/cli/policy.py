@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rebalancer.cli.errors import warn
+from rebalancer.cli.options import ModeChoice
 from rebalancer.cli.output import print_text
 from rebalancer.policy.model import Mode, Pool, RebalancePolicy, Spec
 from rebalancer.units import format_duration
@@ -18,6 +19,8 @@ _MEANS = {
     Mode.ANNOTATE: "mode annotate (pods are marked, none is moved)",
     Mode.EVICT: "mode evict (pods are evicted)",
 }
+OwnNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the controller.")]
+Account = Annotated[str, typer.Option("--account", help="Its service account, and the prefix of the roles' names.")]
 PolicyArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The policy file.", show_default=False)]
 
 
@@ -25,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Check policy files and print their schema.", no_args_is_help=True)
     group.command("validate")(validate)
     group.command("schema")(schema)
+    group.command("rbac")(rbac)
     app.add_typer(group, name="policy")
 
 
@@ -79,3 +83,31 @@ def _marks(pool: Pool) -> str:
 def _limits(spec: Spec) -> str:
     budgets = spec.budgets
     return f"at most {budgets.total} evictions in {format_duration(budgets.window)}, {budgets.per_node} from one node"
+
+
+def rbac(file: PolicyArgument, mode: ModeChoice = None, namespace: OwnNamespace = "rebalancer", account: Account = "rebalancer") -> None:
+    """Print the roles and bindings that a policy needs, and nothing more, as YAML for kubectl."""
+    import yaml
+
+    from rebalancer.policy.loader import load_policy
+    from rebalancer.runtime.rights import roles_for
+
+    policy = load_policy(file)
+    chosen = mode or policy.spec.mode
+    documents: list[dict[str, object]] = []
+    for role in roles_for(policy.spec, chosen, namespace=namespace):
+        group, kind = "rbac.authorization.k8s.io", "Role" if role.namespaced else "ClusterRole"
+        name = f"{account}-{role.name}"
+        metadata = {"name": name, "namespace": namespace} if role.namespaced else {"name": name}
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        documents += [
+            {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, "rules": role.rules()},
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": f"{kind}Binding",
+                "metadata": dict(metadata),
+                "roleRef": {"apiGroup": group, "kind": kind, "name": name},
+                "subjects": [subject],
+            },
+        ]
+    print_text(yaml.safe_dump_all(documents, sort_keys=False).rstrip("\n"))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import email.utils
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from rebalancer.collect.cluster import ClusterObjects, node_directory, read_cluster
 from rebalancer.collect.probe import ProbeResult, probe, unserved
@@ -18,12 +17,11 @@ from rebalancer.detect.findings import NodeClass
 from rebalancer.errors import KubernetesError, MetricsError, RebalancerError
 from rebalancer.kube.access import can_i, server_version
 from rebalancer.kube.client import KubeClient
-from rebalancer.kube.operations import describe
-from rebalancer.kube.resources import ALL_LISTS
 from rebalancer.policy.model import Mode
 from rebalancer.report.checks import Check, CheckReport, CheckStatus
 from rebalancer.runtime.clock import Clock, SystemClock
 from rebalancer.runtime.observe import observe, require_coverage
+from rebalancer.runtime.rights import Right, reading_rights, writing_rights
 from rebalancer.runtime.session import Connections, Session, connected
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.units import format_duration, format_time
@@ -31,45 +29,6 @@ from rebalancer.units import format_duration, format_time
 MOST_SKEW_S = 10.0
 NEWEST_KNOWN = (1, 37)
 OLDEST_KNOWN = (1, 27)
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    verb: str
-    group: str
-    resource: str
-    subresource: str = ""
-    namespace: str = ""
-
-    @property
-    def words(self) -> str:
-        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        place = f" in namespace {self.namespace}" if self.namespace else ""
-        return f"{self.verb} {resource}{f'.{self.group}' if self.group else ''}{place}"
-
-    @property
-    def rule(self) -> str:
-        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        return f'{{apiGroups: ["{self.group}"], resources: ["{resource}"], verbs: ["{self.verb}"]}}'
-
-
-def rights_for(mode: Mode, *, namespace: str, soft_taint: bool, events: bool) -> tuple[Right, ...]:
-    """What a mode needs beside reading: the whole of it, so that nothing more is ever granted."""
-    if mode is Mode.DRY_RUN:
-        return ()
-    if mode is Mode.ANNOTATE:
-        return (Right("patch", "", "pods"),)
-    rights = [Right("create", "", "pods", "eviction"), Right("get", "", "pods")]
-    rights += [Right(verb, "", "configmaps", namespace=namespace) for verb in ("get", "create", "update")]
-    rights += [Right("get", "", "nodes"), Right("patch", "", "nodes")] if soft_taint else []
-    rights += [Right("create", "events.k8s.io", "events")] if events else []
-    return tuple(rights)
-
-
-def reading_rights() -> tuple[Right, ...]:
-    """One `list` for everything that a cycle reads."""
-    operations = [describe("GET", resource.path) for resource in ALL_LISTS]
-    return tuple(dict.fromkeys(Right("list", operation.group, operation.resource) for operation in operations))
 
 
 class _Checks:
@@ -162,8 +121,7 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
     if not missing:
         checks.ok("rights", "may read everything that a cycle reads")
     for mode in (Mode.ANNOTATE, Mode.EVICT):
-        needed = rights_for(mode, namespace=namespace, soft_taint=spec.steering.soft_taint, events=spec.events)
-        missing = _missing(client, needed, deadline)
+        missing = _missing(client, writing_rights(spec, mode, namespace=namespace), deadline)
         if not missing:
             checks.ok("rights", f"may do what mode {mode.value} needs")
         elif mode is orders.mode:
@@ -174,7 +132,7 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
             checks.ok("rights", f"mode {mode.value} is not in force, and would lack: {lacking}")
 
 
-def _missing(client: KubeClient, rights: tuple[Right, ...], deadline: Deadline) -> list[Right]:
+def _missing(client: KubeClient, rights: Sequence[Right], deadline: Deadline) -> list[Right]:
     return [
         right
         for right in rights
@@ -185,6 +143,7 @@ def _missing(client: KubeClient, rights: tuple[Right, ...], deadline: Deadline) 
             resource=right.resource,
             subresource=right.subresource,
             namespace=right.namespace,
+            name=right.name,
             deadline=deadline,
         )
     ]

@@ -1,0 +1,71 @@
+{{- define "rebalancer.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "rebalancer.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains (include "rebalancer.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "rebalancer.name" .) | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rebalancer.selector" -}}
+app.kubernetes.io/name: {{ include "rebalancer.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "rebalancer.labels" -}}
+{{ include "rebalancer.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: controller
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "rebalancer.account" -}}
+{{- if .Values.serviceAccount.name -}}
+{{- .Values.serviceAccount.name -}}
+{{- else if .Values.serviceAccount.create -}}
+{{- include "rebalancer.fullname" . -}}
+{{- else -}}
+default
+{{- end -}}
+{{- end -}}
+
+{{- define "rebalancer.priorityClass" -}}
+{{- if .Values.priorityClass.name -}}
+{{- .Values.priorityClass.name -}}
+{{- else if .Values.priorityClass.create -}}
+{{- printf "%s-%s" (include "rebalancer.fullname" .) .Release.Namespace | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rebalancer.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "rebalancer.fullname" .) | trunc 55 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "rebalancer.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The settings file: where things are. */}}
+{{- define "rebalancer.settings" -}}
+{{- $url := required "prometheus.url is required: set it to the address of Prometheus, for example http://prometheus-operated.monitoring:9090" .Values.prometheus.url -}}
+{{- $prometheus := dict "url" $url "timeout" .Values.prometheus.timeout -}}
+{{- if .Values.prometheus.headers }}{{- $_ := set $prometheus "headers" .Values.prometheus.headers }}{{- end -}}
+{{- range .Values.prometheus.secretKeys -}}
+{{- $key := dict "token" "token_file" "basic-auth" "basic_auth_file" "ca.crt" "ca_file" -}}
+{{- $_ := set $prometheus (get $key .) (printf "/etc/rebalancer/prometheus/%s" .) -}}
+{{- end -}}
+{{- $settings := dict "mode" .Values.mode "prometheus" $prometheus "log" (dict "level" .Values.log.level) -}}
+{{- if .Values.policy }}{{- $_ := set $settings "policy_file" "/etc/rebalancer/policy/policy.yaml" }}{{- end -}}
+{{- if .Values.tenants }}{{- $_ := set $settings "tenants_file" "/etc/rebalancer/policy/tenants.yaml" }}{{- end -}}
+{{- toYaml (mergeOverwrite $settings (deepCopy .Values.settings)) -}}
+{{- end -}}

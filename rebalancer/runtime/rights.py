@@ -1,0 +1,117 @@
+"""What each mode may do in the API, as the rules of RBAC say it: one list for the preflight, `policy rbac` and the tests of the chart.
+
+Each power is a role of its own, so that it can be granted alone: *observe* reads, *mark* patches nodes and pods, *evict* creates evictions
+and nothing else, *tell* creates Events; *keep* is the Lease and the memory in the controller's own namespace. Nothing here deletes, reads
+a secret, or has a wildcard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalancer.kube.operations import describe
+from rebalancer.kube.resources import ALL_LISTS
+from rebalancer.policy.model import Mode, Spec
+
+LEASE = "rebalancer"
+MEMORY = "rebalancer-state"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """``namespace`` empty: everywhere. ``name`` empty: every object of that kind."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        """``pods/eviction``, as a rule names it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    @property
+    def words(self) -> str:
+        named = f" {self.name}" if self.name else ""
+        place = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.path}{f'.{self.group}' if self.group else ''}{named}{place}"
+
+    @property
+    def rule(self) -> str:
+        names = f', resourceNames: ["{self.name}"]' if self.name else ""
+        return f'{{apiGroups: ["{self.group}"], resources: ["{self.path}"]{names}, verbs: ["{self.verb}"]}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A power. ``namespaced``: a Role in the controller's own namespace, not a ClusterRole."""
+
+    name: str
+    rights: tuple[Right, ...]
+    namespaced: bool = False
+
+    def rules(self) -> list[dict[str, list[str]]]:
+        """As RBAC writes them: rights that differ only in the resource, or only in the verb, share a rule."""
+        verbs: dict[tuple[str, str, str], list[str]] = {}
+        for right in self.rights:
+            verbs.setdefault((right.group, right.path, right.name), []).append(right.verb)
+        resources: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        for (group, path, name), allowed in verbs.items():
+            resources.setdefault((group, name, tuple(allowed)), []).append(path)
+        return [
+            {
+                "apiGroups": [group],
+                "resources": paths,
+                **({"resourceNames": [name]} if name else {}),
+                "verbs": list(allowed),
+            }
+            for (group, name, allowed), paths in resources.items()
+        ]
+
+
+def reading_rights() -> tuple[Right, ...]:
+    """List and watch of everything that a cycle reads; get of the pods and nodes that are re-checked before a write."""
+    operations = dict.fromkeys((op.group, op.resource) for op in (describe("GET", resource.path) for resource in ALL_LISTS))
+    rights = [Right(verb, group, resource) for group, resource in operations for verb in ("list", "watch")]
+    return (Right("get", "", "pods"), Right("get", "", "nodes"), *rights)
+
+
+def roles_for(spec: Spec, mode: Mode, *, namespace: str) -> tuple[Role, ...]:
+    """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted."""
+    roles = [Role("observe", reading_rights())]
+    marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
+    if mode is Mode.EVICT and spec.steering.soft_taint:
+        marks = [Right("patch", "", "nodes")]
+    if marks:
+        roles.append(Role("mark", tuple(marks)))
+    if mode is Mode.EVICT:
+        roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
+        if spec.events:
+            roles.append(Role("tell", (Right("create", "events.k8s.io", "events"),)))
+    return (*roles, Role("keep", keeping_rights(mode, namespace=namespace), namespaced=True))
+
+
+def keeping_rights(mode: Mode, *, namespace: str) -> tuple[Right, ...]:
+    """The Lease of leader election, and the memory, which is only read unless pods are evicted."""
+    group = "coordination.k8s.io"
+    rights = [
+        Right("create", group, "leases", namespace=namespace),
+        Right("get", group, "leases", namespace=namespace, name=LEASE),
+        Right("update", group, "leases", namespace=namespace, name=LEASE),
+        Right("get", "", "configmaps", namespace=namespace, name=MEMORY),
+    ]
+    if mode is Mode.EVICT:
+        rights += [
+            Right("update", "", "configmaps", namespace=namespace, name=MEMORY),
+            Right("create", "", "configmaps", namespace=namespace),
+        ]
+    return tuple(rights)
+
+
+def writing_rights(spec: Spec, mode: Mode, *, namespace: str) -> Sequence[Right]:
+    """What a mode needs beside reading."""
+    return [right for role in roles_for(spec, mode, namespace=namespace) if role.name != "observe" for right in role.rights]

@@ -1,0 +1,143 @@
+"""The chart renders what an operator dares to install, and refuses what would not work."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rebalancer.policy.loader import parse_policy
+from rebalancer.policy.model import Mode
+from rebalancer.settings import load_settings
+from tests.deploy.charts import CHART, kustomized, objects, of_kind, render, tool
+
+
+def loaded(document: dict[str, dict[str, str]], tmp_path: Path):
+    """The rendered settings through the strict loader; files that only exist in the pod are left out."""
+    values = {key: value for key, value in yaml.safe_load(document["data"]["settings.yaml"]).items() if not key.endswith("_file")}
+    path = tmp_path / "settings.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return load_settings(settings_file=path, flags={}, environ={})
+
+
+def test_the_chart_lints() -> None:
+    """With the one value that it requires."""
+    done = subprocess.run(
+        [tool("helm"), "lint", "--strict", str(CHART), "--set", "prometheus.url=http://p:9090"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_default_is_dry_run_with_two_replicas_and_nothing_but_reading() -> None:
+    """Installing it changes nothing in the cluster."""
+    documents = objects()
+    (deployment,) = of_kind(documents, "Deployment")
+    assert deployment["spec"]["replicas"] == 2
+    assert [d["roleRef"]["name"].rsplit("-", 1)[1] for d in of_kind(documents, "ClusterRoleBinding")] == ["observe"]
+    assert not of_kind(documents, "ValidatingAdmissionPolicy")
+
+
+def test_the_settings_of_the_chart_pass_the_strict_loader(tmp_path: Path) -> None:
+    """What Helm renders is what the program reads."""
+    (settings,) = of_kind(objects("mode=evict", "log.level=debug"), "ConfigMap", "-settings")
+    read = loaded(settings, tmp_path)
+    assert read.mode is Mode.EVICT
+    assert read.prometheus.url == "http://prometheus:9090"
+    assert read.log.level == "debug"
+
+
+def test_an_inline_policy_is_mounted_without_a_checksum_and_read_by_the_strict_loader() -> None:
+    """It is reloaded without a restart, so the pods must not be rolled for it."""
+    inline = 'policy={"apiVersion":"rebalancer.dev/v1alpha1","kind":"RebalancePolicy","spec":{"interval":"5m"}}'
+    documents = objects(inline)
+    (config,) = of_kind(documents, "ConfigMap", "-policy")
+    assert parse_policy(config["data"]["policy.yaml"], origin="chart").spec.interval == 300
+    (deployment,) = of_kind(documents, "Deployment")
+    (other,) = of_kind(objects(inline.replace("5m", "9m")), "Deployment")
+    assert deployment == other
+
+
+def test_a_change_of_settings_rolls_the_pods() -> None:
+    """Settings are read at start only."""
+    (one,), (two,) = of_kind(objects(), "Deployment"), of_kind(objects("log.level=debug"), "Deployment")
+    assert one["spec"]["template"]["metadata"]["annotations"] != two["spec"]["template"]["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("source", ["chart", "overlay"])
+def test_the_pods_are_locked_down(source: str) -> None:
+    """Non-root, read-only root, no capability, RuntimeDefault, no token it does not need to escalate."""
+    (deployment,) = of_kind(objects("mode=evict") if source == "chart" else kustomized("evict"), "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert "limits" in container["resources"]
+
+
+def test_the_image_goes_by_digest_where_there_is_one() -> None:
+    """A digest wins over a tag."""
+    digest = "sha256:" + "a" * 64
+    (deployment,) = of_kind(objects(f"image.digest={digest}", "image.tag=v9"), "Deployment")
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == f"rebalancer@{digest}"
+
+
+def test_account_and_roles_can_be_brought_along() -> None:
+    """rbac.create and serviceAccount.create are apart."""
+    documents = objects("rbac.create=false", "serviceAccount.create=false", "serviceAccount.name=own")
+    assert not of_kind(documents, "ServiceAccount")
+    assert not of_kind(documents, "ClusterRole")
+    (deployment,) = of_kind(documents, "Deployment")
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "own"
+
+
+def test_monitoring_is_off_until_it_is_switched_on() -> None:
+    """No object of another operator's kinds by default."""
+    assert not {"ServiceMonitor", "PrometheusRule", "NetworkPolicy"} & {d["kind"] for d in objects()}
+    switched = objects(
+        "metrics.serviceMonitor.enabled=true",
+        "metrics.prometheusRule.enabled=true",
+        "metrics.dashboard.enabled=true",
+        "networkPolicy.enabled=true",
+        "metrics.serviceMonitor.additionalLabels.release=prom",
+    )
+    assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy"} <= {d["kind"] for d in switched}
+    (monitor,) = of_kind(switched, "ServiceMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prom"
+    (rules,) = of_kind(switched, "PrometheusRule")
+    assert len(rules["spec"]["groups"][0]["rules"]) >= 10
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("prometheus.url=", "prometheus.url is required"),
+        ("mode=kill", "mode"),
+        ("replica=3", "replica"),
+        ("image.digest=abc", "digest"),
+        ("prometheus.url=http://user:pass@p:9090", "url"),
+    ],
+)
+def test_values_that_would_not_work_are_refused(value: str, words: str) -> None:
+    """By the schema, or by a sentence."""
+    done = render(value, check=False)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+def test_a_single_replica_has_no_disruption_budget_that_would_block_a_drain() -> None:
+    """maxUnavailable 1 of 1 would be harmless, none at all is plainer."""
+    assert not of_kind(objects("replicas=1"), "PodDisruptionBudget")
+    assert of_kind(objects(), "PodDisruptionBudget")
