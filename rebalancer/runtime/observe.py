@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from rebalancer.collect.assemble import assemble
 from rebalancer.collect.cluster import node_directory, read_cluster
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
+from rebalancer.detect.pools import assign_pools
 from rebalancer.errors import MetricsMissing
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Spec
 from rebalancer.runtime.stopwatch import Stopwatch
-from rebalancer.state.cluster import ClusterState
+from rebalancer.state.arrays import BoolArray
+from rebalancer.state.cluster import ClusterState, Share
+from rebalancer.state.tables import Phase
 from rebalancer.units import format_percent
 
 
@@ -34,16 +41,45 @@ def observe(*, client: KubeClient, prometheus: Prometheus, spec: Spec, at: float
 
 
 def require_coverage(state: ClusterState, spec: Spec) -> None:
-    """Raises MetricsMissing when a signal is known for less than ``metrics.minCoverage`` of the nodes or pods: too little to decide by."""
-    for subject, shares in (("nodes", state.coverage.nodes), ("pods", state.coverage.pods)):
-        for name in spec.judged_signals:
-            share = shares.get(name)
-            if share is None or share.ratio * 100 >= spec.metrics.min_coverage:
+    """Raises MetricsMissing when a signal is known for less than ``metrics.minCoverage`` of the nodes or pods: too little to decide by.
+
+    What counts are the nodes of the pools that are judged by the signal, and their pods: a network exporter that only the edge nodes have
+    covers the edge pool whole. Raises PolicyError when two pools claim one node.
+    """
+    for signal, nodes in _judged_nodes(state, spec).items():
+        if signal not in state.signal_index:
+            raise MetricsMissing(
+                f"signal {signal} is judged by the policy and was not read; read were {', '.join(state.signal_index) or 'none'}",
+                remedy="use the policy that the state was read with, or read it again with this one",
+            )
+        for subject, share in _known(state, state.signal_index[signal], nodes).items():
+            if share.ratio * 100 >= spec.metrics.min_coverage:
                 continue
-            failed = (state.coverage.failed or {}).get(name, "")
+            failed = (state.coverage.failed or {}).get(signal, "")
             why = f" ({failed})" if failed else ""
             raise MetricsMissing(
-                f"signal {name} is known for {share.known} of {share.of} {subject} ({format_percent(share.ratio)}), "
+                f"signal {signal} is known for {share.known} of {share.of} {subject} ({format_percent(share.ratio)}), "
                 f"metrics.minCoverage is {spec.metrics.min_coverage:g} %{why}",
                 remedy="run `rebalancer check` to see which series are missing, or lower metrics.minCoverage; nothing was moved",
             )
+
+
+def _judged_nodes(state: ClusterState, spec: Spec) -> Mapping[str, BoolArray]:
+    """signal -> (nodes,) whether the node's pool is judged by it; in the order of the policy's signals."""
+    pool = assign_pools(state, spec.pools)
+    return {
+        signal: np.isin(pool, [row for row, rules in enumerate(spec.pools) if signal in rules.signals]) for signal in spec.judged_signals
+    }
+
+
+def _known(state: ClusterState, column: int, nodes: BoolArray) -> Mapping[str, Share]:
+    """Of these nodes, and of their pods, how many are known; those that need not be known (see `collect.coverage`) do not count."""
+    wanted = nodes & state.nodes.ready
+    pods = state.pods
+    since = np.where(np.isnan(pods.started_at), pods.created_at, pods.started_at)
+    settled = (pods.phase == int(Phase.RUNNING)) & ~pods.terminating & (state.at - since >= state.window_s)
+    here = settled & np.append(nodes, False)[pods.node]  # a pod on no node has row -1
+    return {
+        "nodes": Share(int((wanted & ~np.isnan(state.nodes.usage[:, column])).sum()), int(wanted.sum())),
+        "pods": Share(int((here & ~np.isnan(pods.measured[:, column])).sum()), int(here.sum())),
+    }

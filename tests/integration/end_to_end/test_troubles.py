@@ -1,4 +1,4 @@
-"""A Prometheus that is restarted, down, frozen, behind a login page or at another path: the same plan again, or status 5 and no eviction."""
+"""A Prometheus that is restarted, down, frozen, behind a login page, elsewhere: the same plan again, or status 5 and no eviction."""
 
 from __future__ import annotations
 
