@@ -26,6 +26,9 @@ format: $(BIN)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+bench: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.cycle --write benchmarks/RESULTS.md
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -38,13 +39,17 @@ class EmbeddedCluster:
         scrape_interval_s: float = 15.0,
         history_s: float = 3600.0,
         tls: ssl.SSLContext | None = None,
+        http: Callable[..., HttpServer] = HttpServer,
     ) -> None:
-        """``history_s``: how far back samples reach at the start. ``tls``: serve both over https with this context."""
+        """``history_s``: how far back samples reach at the start. ``tls``: serve both over https with this context.
+
+        ``http`` makes the server under each endpoint from what `HttpServer` takes, for whoever measures or changes what travels.
+        """
         self.world = world
         load = world.load or LoadModel(world)
         history = History(world, load, interval_s=scrape_interval_s, retention_s=2 * history_s, back_s=history_s)
         self.series = ClusterSeries(history, Directory(world, load), series or SeriesOptions())
-        server = partial(HttpServer, tls=tls)
+        server = partial(http, tls=tls)
         self.api = ApiServer(world, port=port, http=server)
         self.prometheus = PrometheusServer(world, self.series, port=prometheus_port, http=server)
 

@@ -1,0 +1,1 @@
+"""How long the project takes and how much memory: measured by programs that are run by hand, never judged by a test."""

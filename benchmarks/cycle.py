@@ -1,0 +1,142 @@
+"""One whole cycle from HTTP bytes to the plan, on clusters of several sizes: `python -m benchmarks.cycle`, or `make bench`.
+
+Each size has two fresh processes: one that plays the cluster (`cluster_process`) and one that is measured (`measured_process`), so that
+what the simulation costs is in no number. Nothing here judges; the numbers are for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TypeVar
+
+import msgspec
+import numpy as np
+
+from benchmarks.scene import Machine, Measured, Report, Run, Scene, Served
+from benchmarks.tables import markdown, text
+from benchmarks.traffic import Traffic
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parent.parent
+"""Where `benchmarks` can be imported, from wherever this is run."""
+
+DEFAULT_SCENES: tuple[Scene, ...] = (
+    Scene(nodes=1000, pods=30_000, hot_nodes=20),
+    Scene(nodes=5000, pods=150_000, hot_nodes=100),
+    Scene(nodes=5000, pods=150_000, hot_nodes=500),
+)
+
+
+class BenchmarkFailed(Exception):
+    """A process of the benchmark ended early; its standard error says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    scenes = DEFAULT_SCENES
+    if options.nodes or options.pods:
+        nodes, pods = options.nodes or (options.pods + 29) // 30, options.pods or options.nodes * 30
+        hot = options.hot_nodes if options.hot_nodes is not None else max(1, nodes // 50)
+        scenes = (Scene(nodes=nodes, pods=pods, hot_nodes=hot, seed=options.seed),)
+    runs = []
+    for scene in scenes:
+        print(f"measuring {scene.words} ...", file=sys.stderr, flush=True)
+        runs.append(measure(scene))
+    report = Report(machine=this_machine(), runs=tuple(runs))
+    print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() if options.json else text(report))
+    if options.write is not None:
+        options.write.write_text(markdown(report), encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cycle", description=__doc__)
+    parser.add_argument("--nodes", type=int, metavar="N", help="measure one cluster of N nodes instead of the default sizes")
+    parser.add_argument("--pods", type=int, metavar="M", help="and of about M pods (30 a node unless given)")
+    parser.add_argument("--hot-nodes", type=int, metavar="H", help="of which H nodes are hot (2 percent unless given)")
+    parser.add_argument("--seed", type=int, default=7, help="the same seed makes the same cluster")
+    parser.add_argument("--json", action="store_true", help="print a JSON document instead of tables")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the tables to FILE, as Markdown")
+    return parser
+
+
+def measure(scene: Scene) -> Run:
+    """Serve the scene, run one cycle on it. Raises BenchmarkFailed."""
+    with _cluster(scene) as cluster:
+        served = _receive(cluster, Served)
+        measured = msgspec.json.decode(_run_measured(served), type=Measured)
+        _pipe(cluster.stdin).write(b"traffic\n")
+        _pipe(cluster.stdin).flush()
+        kubernetes, prometheus = _receive(cluster, tuple[Traffic, Traffic])
+    return Run(scene=scene, served=served, measured=measured, kubernetes=kubernetes, prometheus=prometheus)
+
+
+@contextmanager
+def _cluster(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
+    command = _python("benchmarks.cluster_process", msgspec.json.encode(scene))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            _pipe(process.stdin).close()
+            try:
+                process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _run_measured(served: Served) -> bytes:
+    command = _python("benchmarks.measured_process", msgspec.json.encode(served))
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, cwd=ROOT)
+    if done.returncode:
+        raise BenchmarkFailed(f"the measured process ended with status {done.returncode}")
+    return done.stdout
+
+
+def _python(module: str, argument: bytes) -> list[str]:
+    return [sys.executable, "-m", module, argument.decode()]
+
+
+def _receive(process: subprocess.Popen[bytes], kind: type[T]) -> T:
+    line = _pipe(process.stdout).readline()
+    if not line:
+        raise BenchmarkFailed(f"the cluster process ended with status {process.wait()}")
+    return msgspec.json.decode(line, type=kind)
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise BenchmarkFailed("the process was started without its pipes")
+    return pipe
+
+
+def this_machine() -> Machine:
+    return Machine(
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        system=platform.platform(),
+        python=platform.python_version(),
+        numpy=np.__version__,
+        msgspec=msgspec.__version__,
+    )
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

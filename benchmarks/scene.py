@@ -1,0 +1,77 @@
+"""What the processes of a benchmark tell each other: how large the cluster is, where it is served, what was measured."""
+
+from __future__ import annotations
+
+import msgspec
+
+from benchmarks.traffic import Traffic
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster. ``hot_nodes``: nodes that are made hot; fewer where a small cluster has not enough movable pods."""
+
+    nodes: int
+    pods: int
+    hot_nodes: int
+    seed: int = 7
+
+    @property
+    def words(self) -> str:
+        return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.hot_nodes} hot"
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the cluster of a scene is served, and what it holds in fact. ``now``: its clock, unix seconds."""
+
+    kubeconfig: str
+    prometheus_url: str
+    now: float
+    nodes: int
+    pods: int
+    build_seconds: float
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """``cpu_seconds``: of all threads of the process. ``peak_bytes``: the highest resident set up to the end of the stage."""
+
+    name: str
+    wall_seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One cycle. ``baseline_bytes``: the resident set when everything was imported and nothing read."""
+
+    stages: tuple[Stage, ...]
+    wall_seconds: float
+    cpu_seconds: float
+    baseline_bytes: int
+    peak_bytes: int
+    hot_nodes: int
+    moves: int
+    refused: int
+    plan_bytes: int
+    outcome: str
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    processor: str
+    cores: int
+    system: str
+    python: str
+    numpy: str
+    msgspec: str
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    scene: Scene
+    served: Served
+    measured: Measured
+    kubernetes: Traffic
+    prometheus: Traffic
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    machine: Machine
+    runs: tuple[Run, ...]

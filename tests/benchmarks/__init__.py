@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: that they run and what they print, never how long anything takes."""
