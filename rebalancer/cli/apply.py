@@ -62,13 +62,14 @@ def _conclude(plan: Plan, applied: Applied, file: Path) -> None:
     from rebalancer.report.text import counted
 
     done, moves = sum(outcome.result.done for outcome in applied.outcomes), counted(len(plan.moves), "move")
+    left = len(plan.moves) - done
     if applied.mode is Mode.DRY_RUN:
-        words, otherwise = "would be carried out; nothing is written", "do not hold any more"
+        words, otherwise = "would be carried out; nothing is written", "does not hold any more" if left == 1 else "do not hold any more"
     else:
-        words, otherwise = "carried out", "were not carried out"
+        words, otherwise = "carried out", f"{'was' if left == 1 else 'were'} not carried out"
     print_text(f"{done} of {moves} {words} in mode {applied.mode.value} (from {applied.mode_source})")
-    if done < len(plan.moves):
-        raise PartlyDone(f"{len(plan.moves) - done} of {moves} of {file} {otherwise}", remedy="read the lines above, then make a new plan")
+    if left:
+        raise PartlyDone(f"{left} of {moves} of {file} {otherwise}", remedy="read the lines above, then make a new plan")
 
 
 def _line(word: str, move: Move, reason: str) -> str:

@@ -1,7 +1,7 @@
 """An embedded cluster as the commands meet it: by a kubeconfig, by an address of Prometheus, and at the time of the machine's own clock.
 
-The world's clock begins at the real now, since commands ask for now; before each command it catches up. Commands run in this process, with
-their output captured, or as a process of their own where signals and time matter.
+The world's clock begins at the real now and catches up with it before each command. Commands run in this process, by the world's clock and
+with their output captured, or as a process of their own, by the machine's clock, where signals and time matter.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -74,9 +75,10 @@ class Stage:
     env: dict[str, str] = field(default_factory=dict)
 
     def run(self, *arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Ran:
-        """Run a command in this process. ``env`` adds to the environment; None takes a variable away."""
+        """Run a command in this process, by the world's clock. ``env`` adds to the environment; None takes a variable away."""
         self.catch_up()
-        return run_command(*arguments, env=merged(self.env, env))
+        with mock.patch("rebalancer.runtime.clock.time", SimpleNamespace(time=lambda: self.cluster.world.now)):
+            return run_command(*arguments, env=merged(self.env, env))
 
     @contextlib.contextmanager
     def process(self, *arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Iterator[Process]:
@@ -106,11 +108,27 @@ class Stage:
         self.cluster.advance(max(0.0, time.time() - self.cluster.world.now))
 
     def forget(self) -> None:
-        """Drop what was recorded so far, and all faults."""
+        """Drop what was recorded so far, and heal everything that was broken."""
         for server in (self.cluster.api, self.cluster.prometheus):
             server.requests.clear()
             server.faults.clear()
-        self.cluster.api.rights.allow_all()
+        rights, samples, series = self.cluster.api.rights, self.cluster.sample_faults, self.cluster.series
+        rights.allow_all()
+        rights.token = ""
+        for spoiled in (
+            samples.silent_nodes,
+            samples.nan_nodes,
+            samples.missing_nodes,
+            samples.missing_pods,
+            samples.nan_pods,
+            samples.gaps,
+        ):
+            spoiled.clear()
+        series.extra.clear()
+
+    def forget_writes(self) -> None:
+        """Drop what was recorded so far; faults stay."""
+        self.cluster.api.requests.clear()
 
     @property
     def writes(self) -> list[Request]:
