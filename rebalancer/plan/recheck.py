@@ -1,7 +1,8 @@
 """A plan from a file against the cluster as it is now: what still holds, and why the rest does not.
 
 Nothing is planned anew here. A move survives when its pod is still the same one on the same node, the node is still over its target, every
-gate still lets the pod go, and a replacement would still land on the planned node or on one that the plan named beside it.
+gate still lets the pod go, a replacement would still land on the planned node or on one that the plan named beside it, and that is still
+worth an eviction.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import Move, Plan
+from rebalancer.plan.reasons import PlanGate
 
 
 def recheck(plan: Plan, bench: Bench) -> tuple[Proposal, tuple[tuple[Move, str], ...]]:
@@ -49,6 +51,9 @@ def _still(move: Move, bench: Bench) -> ProposedMove | str:
         return f"{landing.gate.value}: {landing.reason}"
     if state.nodes.names[landing.destination] not in (move.destination, *move.alternatives):
         return f"its replacement would now land on {state.nodes.names[landing.destination]}, not on {move.destination}"
+    cost = bench.scene.spec.gain.disruption_cost
+    if not landing.gain > cost:
+        return f"{PlanGate.GAIN_TOO_SMALL.value}: moving it would now win {landing.gain:.4f}; gain.disruptionCost is {cost:g}"
     return book_move(bench, candidate, landing, reason=move.reason)
 
 
