@@ -16,6 +16,7 @@ from rebalancer.errors import PolicyError
 from rebalancer.policy.document import read_text
 from rebalancer.policy.loader import parse_policy
 from rebalancer.policy.model import RebalancePolicy, built_in_policy
+from rebalancer.policy.timing import judge_timing
 
 
 class Reload(Enum):
@@ -88,6 +89,9 @@ class PolicyFile:
             return self._failed(failure, seen=seen)
         except Exception as failure:  # a fault of ours in judging one edit must not end a service that has a good policy
             return self._failed(PolicyError(f"policy file {self._path} could not be judged ({type(failure).__name__})"), seen=seen)
+        faults = judge_timing(policy.spec).errors
+        if faults:
+            return self._failed(PolicyError(f"policy file {self._path} can never act: {faults[0]}"), seen=seen)
         self._policy, self._good, self._seen, self._error = policy, seen, seen, None
         return ReloadResult(Reload.CHANGED, news=True)
 
