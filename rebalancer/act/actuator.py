@@ -12,6 +12,7 @@ from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted
 from rebalancer.plan.model import Move, Plan
+from rebalancer.state.tables import WorkloadRef
 
 
 class Actuator(Protocol):
@@ -24,6 +25,10 @@ class Actuator(Protocol):
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome: ...
 
+    def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
+        """Say on the workload that it is not moved for a while. Called once for each rest; raises nothing."""
+        ...
+
     def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
         """Remove everything of ours that steers or marks, from this process or an earlier one. Returns sentences."""
         ...
@@ -35,30 +40,33 @@ def carry_out_plan(
     *,
     at: float,
     deadline: Deadline,
-    allowed: Callable[[], str] = lambda: "",
+    allowed: Callable[[Move], str] = lambda move: "",
     done: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
-    """Act on the moves in their order. ``allowed`` is asked before each and says in words why nothing may be written any more.
+    """Act on the moves in their order. ``allowed`` is asked right before each and says in words why nothing may be written any more.
 
-    A stop request abandons the rest; it never leaves a move half done. ``done`` hears of each outcome as it happens.
+    A stop request or the deadline abandons the rest; neither leaves a move half done, since an actuator raises Interrupted only while
+    nothing of the move is under way. ``done`` hears of each outcome as it happens.
     """
     outcomes: list[Outcome] = []
     stopped = ""
     for move in plan.moves:
-        if not stopped:
-            stopped = allowed()
+        stopped = stopped or _out_of_time(deadline) or allowed(move)
+        outcome = Outcome(move, Result.ABANDONED, f"not tried: {stopped}")
         if not stopped:
             try:
-                if deadline.remaining() <= 0:
-                    stopped = "the deadline of the cycle has passed"
+                outcome = actuator.carry_out(move, at=at, deadline=deadline)
+                stopped = outcome.reason if outcome.stop else ""
             except Interrupted as stop:
                 stopped = stop.message
-        if stopped:
-            outcome = Outcome(move, Result.ABANDONED, f"not tried: {stopped}")
-        else:
-            outcome = actuator.carry_out(move, at=at, deadline=deadline)
-            if outcome.stop:
-                stopped = outcome.reason
+                outcome = Outcome(move, Result.ABANDONED, f"not carried out: {stopped}")
         outcomes.append(outcome)
         done(outcome)
     return outcomes
+
+
+def _out_of_time(deadline: Deadline) -> str:
+    try:
+        return "" if deadline.remaining() > 0 else "the deadline of the cycle has passed"
+    except Interrupted as stop:
+        return stop.message

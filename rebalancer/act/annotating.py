@@ -17,6 +17,7 @@ from rebalancer.kube.operations import pod_path
 from rebalancer.kube.patches import annotate
 from rebalancer.kube.wire import MetadataWire
 from rebalancer.plan.model import Move, Plan, PodRef
+from rebalancer.state.tables import WorkloadRef
 from rebalancer.units import format_time
 
 KEEP_S = 1800.0
@@ -66,6 +67,9 @@ class AnnotateActuator:
             return Outcome(move, Result.FAILED, str(error))
         return Outcome(move, Result.ANNOTATED, f"marked as a candidate until {mark.expires}")
 
+    def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
+        """Nothing was evicted in this mode, so there is nobody to tell."""
+
     def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
         return self._take_off(keep=set(), deadline=deadline)
 
@@ -84,6 +88,9 @@ class AnnotateActuator:
                 removed += annotate(self._client, path, {CANDIDATE: None}, uid=pod.uid, deadline=deadline)
             except (KubernetesNotFound, KubernetesConflict):
                 continue
+            except KubernetesForbidden as error:
+                notes.append(f"candidate marks could not be removed: {error}")
+                break
             except KubernetesError as error:
                 notes.append(f"mark on pod {pod.namespace}/{pod.name} could not be removed: {error}")
         if removed:

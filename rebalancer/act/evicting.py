@@ -6,17 +6,16 @@ nothing is retried here beyond what `kube.eviction` does for a disruption budget
 
 from __future__ import annotations
 
-import datetime
-
-from rebalancer.act.names import REASON_FAILED, REASON_MOVED, REASON_REFUSED
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.act.tainting import SoftTainting, taint_work
+from rebalancer.act.telling import Teller
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesError
+from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesThrottled
 from rebalancer.kube.client import KubeClient
-from rebalancer.kube.events import Event, EventType, EventWriter, ObjectRef
+from rebalancer.kube.events import EventWriter
 from rebalancer.kube.eviction import Eviction, EvictionOutcome, evict, read_pod_identity
 from rebalancer.plan.model import Move, Plan
+from rebalancer.state.tables import WorkloadRef
 
 _RESULTS = {
     EvictionOutcome.EVICTED: Result.EVICTED,
@@ -30,69 +29,55 @@ _RESULTS = {
     EvictionOutcome.FORBIDDEN: Result.FORBIDDEN,
     EvictionOutcome.FAILED: Result.FAILED,
 }
-_API_VERSIONS = {"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
+_STOPS = (Result.THROTTLED, Result.FORBIDDEN)
+"""What the next move of the plan would meet as well."""
 
 
 class EvictActuator:
-    """``steer``: put soft taints before the first eviction. ``events``: None writes none. ``attempts``: see `kube.eviction.evict`."""
+    """``events``: None writes none. ``attempts``: see `kube.eviction.evict`. Whether it steers by soft taints, the plan says."""
 
-    def __init__(self, client: KubeClient, *, steer: bool, events: EventWriter | None, attempts: int = 3) -> None:
+    def __init__(self, client: KubeClient, *, events: EventWriter | None, attempts: int = 3) -> None:
         self._client = client
-        self._steer = steer
-        self._events = events
+        self._teller = Teller(events)
         self._attempts = attempts
         self._tainting = SoftTainting(client)
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
-        return self._tainting.apply(taint_work(plan), deadline=deadline) if self._steer else ()
+        return self._tainting.apply(taint_work(plan), deadline=deadline)
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
-        pod = move.pod
-        try:
-            found = read_pod_identity(self._client, namespace=pod.namespace, name=pod.name, deadline=deadline)
-        except KubernetesError as error:
-            return self._told(Outcome(move, Result.FAILED, str(error)), at=at, deadline=deadline)
-        if found is not None and found.uid == pod.uid and not found.terminating and found.node != move.source:
-            where = found.node or "no node"
-            return self._told(Outcome(move, Result.CHANGED, f"it is on {where}, not on {move.source} any more"), at=at, deadline=deadline)
-        answer = evict(self._client, namespace=pod.namespace, name=pod.name, uid=pod.uid, deadline=deadline, attempts=self._attempts)
-        return self._told(_outcome(move, answer), at=at, deadline=deadline)
+        outcome = self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)
+        self._teller.outcome(outcome, at=at, deadline=deadline)
+        return outcome
+
+    def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
+        self._teller.rest(workload, why, at=at, deadline=deadline)
 
     def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
         return self._tainting.remove_all(deadline=deadline)
 
-    def _told(self, outcome: Outcome, *, at: float, deadline: Deadline) -> Outcome:
-        """Write the Event for what happened, on the pod and on its owner, since the pod vanishes with its Events."""
-        if self._events is None or outcome.result in (Result.GONE, Result.CHANGED):
-            return outcome
-        move = outcome.move
-        done = outcome.result is Result.EVICTED
-        blocked = outcome.result in (Result.BLOCKED, Result.THROTTLED)
-        reason = REASON_MOVED if done else REASON_REFUSED if blocked else REASON_FAILED
-        gain = f"predicted destination {move.destination}, predicted gain {move.gain:.4f}"
-        note = f"{move.reason}; {gain}" if done else f"{move.reason}; not moved: {outcome.reason}"
-        now = datetime.datetime.fromtimestamp(at, tz=datetime.UTC)
-        pod = ObjectRef(api_version="v1", kind="Pod", name=move.pod.name, namespace=move.pod.namespace, uid=move.pod.uid)
-        node = ObjectRef(api_version="v1", kind="Node", name=move.source)
-        subjects = [pod]
-        owner = move.workload
-        if owner is not None and owner.kind in _API_VERSIONS:
-            subjects.append(ObjectRef(api_version=_API_VERSIONS[owner.kind], kind=owner.kind, name=owner.name, namespace=owner.namespace))
-            note = f"pod {move.pod.name} on {move.source}: {note}"
-        for subject in subjects:
-            event = Event(
-                regarding=subject,
-                related=node,
-                reason=reason,
-                action="Evict",
-                note=note,
-                type=EventType.NORMAL if done else EventType.WARNING,
-            )
-            self._events.write(event, now=now, deadline=deadline)
-        return outcome
+    def _changed(self, move: Move, *, deadline: Deadline) -> Outcome | None:
+        """The re-check: why the move does not hold any more. A pod that is gone or leaving is left to `evict`, which says so."""
+        pod = move.pod
+        try:
+            found = read_pod_identity(self._client, namespace=pod.namespace, name=pod.name, deadline=deadline)
+        except KubernetesForbidden as error:
+            return Outcome(move, Result.FORBIDDEN, str(error), stop=True)
+        except KubernetesThrottled as error:
+            return Outcome(move, Result.THROTTLED, str(error), stop=True)
+        except KubernetesError as error:
+            return Outcome(move, Result.FAILED, str(error))
+        if found is None or found.uid != pod.uid or found.terminating or found.node == move.source:
+            return None
+        return Outcome(move, Result.CHANGED, f"it is on {found.node or 'no node'}, not on {move.source} any more")
+
+    def _evicted(self, move: Move, *, deadline: Deadline) -> Outcome:
+        pod = move.pod
+        answer = evict(self._client, namespace=pod.namespace, name=pod.name, uid=pod.uid, deadline=deadline, attempts=self._attempts)
+        return outcome_of(move, answer)
 
 
-def _outcome(move: Move, answer: Eviction) -> Outcome:
+def outcome_of(move: Move, answer: Eviction) -> Outcome:
+    """What the answer of the eviction API means for the move and for the rest of its plan."""
     result = _RESULTS[answer.outcome]
-    stop = answer.outcome in (EvictionOutcome.THROTTLED, EvictionOutcome.FORBIDDEN)
-    return Outcome(move, result, answer.message, stop=stop)
+    return Outcome(move, result, answer.message, stop=result in _STOPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.plan.model import Move, Plan
+from rebalancer.state.tables import WorkloadRef
 
 
 class RecordingActuator:
@@ -13,6 +14,9 @@ class RecordingActuator:
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         return Outcome(move, Result.RECORDED, f"dry run: would be moved from {move.source} to {move.destination}")
+
+    def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
+        """Nothing is written; the report says it."""
 
     def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
         return ()

@@ -1,8 +1,8 @@
 """Soft taints: while a plan is carried out, warm nodes repel new pods a little, so that replacements land on cooler ones.
 
 They are ours by their key, written only on change, and leave as soon as their reason does: when the node is at or under its target,
-when its load is no longer known, when every node of its pool is warm, on clean shutdown, and by `rebalancer cleanup`. A crash leaves
-them to the next start, whose first cycle sees them on the nodes and judges them like its own.
+when its load is no longer known, when every node of its pool is warm, when the policy gives soft taints up, on clean shutdown, and by
+`rebalancer cleanup`. A crash leaves them to the next start, whose first cycle sees them on the nodes and judges them like its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rebalancer.act.names import SOFT_TAINT
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesError, KubernetesNotFound
+from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import list_all
 from rebalancer.kube.patches import add_soft_taint, remove_soft_taint
@@ -30,7 +30,7 @@ class TaintWork:
 
 def taint_work(plan: Plan) -> TaintWork:
     """What the plan changes about soft taints. A plan without moves adds none, and keeps those whose node is still warm."""
-    stay = _warm(plan.nodes)
+    stay = _warm(plan.nodes) if plan.soft_tainting else set()
     wanted = set(plan.soft_taints)
     present = {report.name for report in plan.nodes if report.tainted}
     return TaintWork(add=tuple(sorted(wanted - present)), remove=tuple(sorted(present - wanted - stay)))
@@ -50,15 +50,31 @@ def _above_target(report: NodeReport) -> bool:
 
 
 class SoftTainting:
-    """Keeps the taints of the cluster in step with a plan. A failed patch is told and left to the next cycle; it never stops one."""
+    """Keeps the taints of the cluster in step with a plan.
+
+    A failed patch is told and left to the next cycle; it never stops one. What would fail for every node (a missing right, no time left)
+    is told once.
+    """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
     def apply(self, work: TaintWork, *, deadline: Deadline) -> tuple[str, ...]:
         notes: list[str] = []
-        added = [name for name in work.add if self._changed(name, present=True, deadline=deadline, notes=notes)]
-        removed = [name for name in work.remove if self._changed(name, present=False, deadline=deadline, notes=notes)]
+        added: list[str] = []
+        removed: list[str] = []
+        tasks = [*((name, True) for name in work.add), *((name, False) for name in work.remove)]
+        for done, (name, present) in enumerate(tasks):
+            try:
+                if self._change(name, present=present, deadline=deadline):
+                    (added if present else removed).append(name)
+            except KubernetesError as error:
+                hopeless = isinstance(error, KubernetesForbidden) or deadline.remaining() <= 0
+                left = len(tasks) - done - 1 if hopeless else 0
+                rest = f", nor {left} more" if left else ""
+                notes.append(f"soft taint of node {name} could not be changed{rest}: {error}")
+                if hopeless:
+                    break
         if added:
             notes.append(f"soft taint {SOFT_TAINT.key} put on {_listed(added)}")
         if removed:
@@ -71,15 +87,13 @@ class SoftTainting:
         ours = [n.metadata.name for n in nodes if any(t.key == SOFT_TAINT.key for t in n.spec.taints or ())]
         return self.apply(TaintWork(add=(), remove=tuple(sorted(ours))), deadline=deadline)
 
-    def _changed(self, name: str, *, present: bool, deadline: Deadline, notes: list[str]) -> bool:
+    def _change(self, name: str, *, present: bool, deadline: Deadline) -> bool:
+        """True if it was changed; a node that is gone needs nothing."""
         try:
             if present:
                 return add_soft_taint(self._client, name, SOFT_TAINT, deadline=deadline)
             return remove_soft_taint(self._client, name, SOFT_TAINT.key, deadline=deadline)
         except KubernetesNotFound:
-            return False
-        except KubernetesError as error:
-            notes.append(f"soft taint of node {name} could not be changed: {error}")
             return False
 
 

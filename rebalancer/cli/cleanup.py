@@ -25,7 +25,7 @@ def cleanup(kubeconfig: Kubeconfig = None, context: Context = None, settings: Se
     session = opened(kubeconfig=kubeconfig, context=context, settings=settings)
     deadline = Deadline.after(session.settings.cycle_timeout)
     with kubernetes_client(session) as client, showing(f"cleaning up at {client.server}"):
-        acts = actuators(client, steer=True, events=False, instance=socket.gethostname())
+        acts = actuators(client, events=False, instance=socket.gethostname())
         notes = [note for mode in (Mode.EVICT, Mode.ANNOTATE) for note in acts[mode].clean_up(deadline=deadline)]
     for note in notes:
         print_text(note)

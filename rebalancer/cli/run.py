@@ -85,16 +85,16 @@ def _parts(session: Session, connections: Connections) -> Parts:
 
     orders, clock = session.orders, SystemClock()
     spec = orders.policy.spec
-    acts = actuators(connections.client, steer=spec.steering.soft_taint, events=spec.events, instance=socket.gethostname())
+    acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
     controller = Controller(
         client=connections.client,
         prometheus=connections.prometheus,
         actuators=acts,
-        store=memory_store(connections.client, session, mode=orders.mode),
+        store=memory_store(connections.client, session, mode=Mode.EVICT),
         clock=clock,
     )
     health = Health(interval_s=spec.interval, patience_s=session.settings.cycle_timeout)
-    return Parts(session=session, controller=controller, actuator=acts[Mode.EVICT], metrics=Metrics(), health=health, clock=clock)
+    return Parts(session=session, controller=controller, actuators=acts, metrics=Metrics(), health=health, clock=clock)
 
 
 def _say_how_it_starts(session: Session, connections: Connections) -> None:

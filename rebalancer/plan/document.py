@@ -21,7 +21,7 @@ from rebalancer.plan.model import (
     ShareReport,
     Summary,
 )
-from rebalancer.plan.tolerations import HOT_TAINT
+from rebalancer.plan.tolerations import HOT_TAINT, SOFT
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState, Coverage, Share
@@ -68,6 +68,7 @@ def document(
         ),
         nodes=tuple(_node(state, findings, bench, after, row) for row in range(len(state.nodes.names))),
         soft_taints=tuple(state.nodes.names[row] for row in marked) if proposal.moves else (),
+        soft_tainting=policy.spec.steering.soft_taint,
     )
 
 
@@ -136,7 +137,7 @@ def _node(state: ClusterState, findings: Findings, bench: Bench, after: FloatArr
         signals=signals,
         reason=findings.reasons[row],
         steered=bool(bench.soft_tainted[row]),
-        tainted=any(taint.key == HOT_TAINT.key for taint in state.nodes.taints[row]),
+        tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in state.nodes.taints[row]),
     )
 
 

@@ -131,3 +131,5 @@ class Plan(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     nodes: tuple[NodeReport, ...]
     soft_taints: tuple[str, ...] = ()
     """Nodes that are to repel new pods while this plan is carried out."""
+    soft_tainting: bool = True
+    """The policy steers by soft taints. Without it, those that an earlier plan left are taken off."""

@@ -5,21 +5,26 @@ So a crash between the two can only make a cooldown too long, never forget one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import structlog
 
 from rebalancer.act.actuator import Actuator, carry_out_plan
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import RebalancerError
-from rebalancer.plan.model import Move, Plan
+from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
-from rebalancer.runtime.memory import Memory, OpenMove, forget, remember
+from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove, forget, remember
 from rebalancer.runtime.store import MemoryStore
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import PastEviction
 from rebalancer.state.tables import WorkloadRef
 
 log = structlog.get_logger(__name__)
+
+STRIKE_OUT_S = 3.0
+"""How long striking out an eviction that did not happen may take: by a time of its own, since the cycle's may be over or stopped."""
 
 
 class Acting:
@@ -32,18 +37,17 @@ class Acting:
         self._state = state
         self.memory = memory
         self._noted: OpenMove | None = None
+        sources = {move.source for move in plan.moves}
+        self._loads = {report.name: _loads(report) for report in plan.nodes if report.name in sources}
 
     def run(self, *, at: float, deadline: Deadline) -> tuple[tuple[str, ...], list[Outcome]]:
+        """Raises what saving the memory and `Actuator.prepare` raise; then nothing was evicted."""
         plan = self._plan
         self._store.save(self.memory, deadline=deadline)
         notes = self._actuator.prepare(plan, at=at, deadline=deadline)
-        moves = iter(plan.moves)
 
-        def allowed() -> str:
-            move = next(moves)
-            if not self._actuator_moves_pods():
-                return ""
-            return self._write_down(move, at=at, deadline=deadline)
+        def allowed(move: Move) -> str:
+            return self._write_down(move, at=at, deadline=deadline) if plan.mode == Mode.EVICT.value else ""
 
         def done(outcome: Outcome) -> None:
             self._close(outcome, deadline=deadline)
@@ -51,11 +55,10 @@ class Acting:
         outcomes = carry_out_plan(plan, self._actuator, at=at, deadline=deadline, allowed=allowed, done=done)
         return notes, outcomes
 
-    def _actuator_moves_pods(self) -> bool:
-        return self._plan.mode == Mode.EVICT.value
-
     def _write_down(self, move: Move, *, at: float, deadline: Deadline) -> str:
-        opened = open_move(move, self._state, at=at)
+        if len(self.memory.open_moves) >= MOST_OPEN:
+            return f"{len(self.memory.open_moves)} earlier moves wait for their replacements, which is as many as are followed"
+        opened = open_move(move, self._state, at=at, loads=self._loads.get(move.source, {}))
         memory = remember(self.memory, opened)
         try:
             self._store.save(memory, deadline=deadline)
@@ -81,13 +84,23 @@ class Acting:
             return
         self.memory = forget(self.memory, noted)
         try:
-            self._store.save(self.memory, deadline=deadline)
+            self._store.save(self.memory, deadline=Deadline.after(STRIKE_OUT_S, clock=deadline.clock))
         except RebalancerError as error:
             log.warning("an eviction that did not happen stays remembered until the next cycle", error=str(error))
 
 
-def open_move(move: Move, state: ClusterState, *, at: float) -> OpenMove:
-    """The move as it is remembered: what was predicted, so that it can be checked."""
+def _loads(report: NodeReport) -> Mapping[str, float]:
+    return {name: signal.load for name, signal in report.signals.items() if signal.load is not None}
+
+
+def open_move(move: Move, state: ClusterState, *, at: float, loads: Mapping[str, float]) -> OpenMove:
+    """The move as it is remembered: what was predicted, so that it can be checked. ``loads``: signal -> load of the source before the plan.
+
+    The plan's loads of a move include the moves before it; here each stands for itself, since any of them may not happen.
+    """
+    falls = {
+        n: s.source_before - s.source_after for n, s in move.signals.items() if s.source_before is not None and s.source_after is not None
+    }
     pod = state.pod_index.get(move.pod.uid, -1)
     controller = int(state.pods.controller[pod]) if pod >= 0 else -1
     workload = move.workload
@@ -106,6 +119,6 @@ def open_move(move: Move, state: ClusterState, *, at: float) -> OpenMove:
         ),
         alternatives=move.alternatives,
         predicted_gain=move.gain,
-        source_before={n: s.source_before for n, s in move.signals.items() if s.source_before is not None},
-        predicted_source_after={n: s.source_after for n, s in move.signals.items() if s.source_after is not None},
+        source_before=loads,
+        predicted_source_after={name: loads[name] - fall for name, fall in falls.items() if name in loads},
     )

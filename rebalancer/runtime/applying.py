@@ -90,7 +90,7 @@ def apply_plan(plan: Plan, session: Session, *, origin: str, stage: Callable[[st
             mode_source=orders.mode_source,
         )
         stage("acting")
-        acts = actuators(connections.client, steer=spec.steering.soft_taint, events=spec.events, instance=socket.gethostname())
+        acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
         acting = Acting(acts[orders.mode], store, plan=still, state=state, memory=verdict.memory)
         notes, outcomes = acting.run(at=at, deadline=deadline)
     return Applied(

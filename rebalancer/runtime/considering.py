@@ -68,5 +68,6 @@ def breaker_of(state: ClusterState, memory: Memory, orders: Orders) -> tuple[Bre
     """Why nothing may be evicted now, from what the cluster shows and what earlier moves came to."""
     since = state.at - orders.policy.spec.breaker.hold
     verified = tuple((1.0, landing.realised_share) for landing in memory.landings if landing.at >= since)
-    opened = tuple(move.eviction.at for move in memory.open_moves)
+    # A pod that is still there, with a long grace period say, is not missed yet.
+    opened = tuple(move.eviction.at for move in memory.open_moves if move.eviction.pod_uid not in state.pod_index)
     return breaker_findings(state=state, spec=orders.policy.spec, open_since=opened, verified=verified)

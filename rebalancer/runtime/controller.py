@@ -18,10 +18,10 @@ from rebalancer.policy.model import Mode
 from rebalancer.runtime.acting import Acting
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.considering import Orders, Verdict, consider
-from rebalancer.runtime.memory import Memory
+from rebalancer.runtime.memory import Memory, quarantined_since
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.stopwatch import Stopwatch
-from rebalancer.runtime.store import MemoryStore
+from rebalancer.runtime.store import MemoryStore, ReadOnlyStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,10 @@ class CycleResult:
 
 
 class Controller:
-    """Holds the connections and the memory; `cycle` may be called for as long as the process lives."""
+    """Holds the connections and the memory; `cycle` may be called for as long as the process lives.
+
+    ``store`` is written to in evict mode alone, and only read in the others, whatever mode the service began with.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class Controller:
         self._client = client
         self._prometheus = prometheus
         self._actuators = actuators
-        self._store = store
+        self._store, self._reading = store, ReadOnlyStore(store)
         self._clock = clock
         self._on_stage = on_stage
 
@@ -60,13 +63,24 @@ class Controller:
         """Raises KubernetesError, MetricsError, ConfigurationError or Interrupted; then nothing further was written."""
         stopwatch, spec, at = Stopwatch(), orders.policy.spec, self._clock.now()
         self._on_stage("reading the cluster")
-        memory = self._store.load(deadline=deadline)
+        actuator = self._actuators[orders.mode]
+        store: MemoryStore = self._store if orders.mode is Mode.EVICT else self._reading
+        memory = store.load(deadline=deadline)
         state = observe(client=self._client, prometheus=self._prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch)
         require_coverage(state, spec)
         self._on_stage("deciding")
         verdict = consider(state, memory, orders, stopwatch=stopwatch)
         self._on_stage("acting")
         with stopwatch.stage("act"):
-            acting = Acting(self._actuators[orders.mode], self._store, plan=verdict.decision.plan, state=state, memory=verdict.memory)
+            acting = Acting(actuator, store, plan=verdict.decision.plan, state=state, memory=verdict.memory)
             notes, outcomes = acting.run(at=at, deadline=deadline)
-        return CycleResult(verdict=verdict, outcomes=tuple(outcomes), memory=acting.memory, seconds=stopwatch.seconds, notes=notes)
+            rests = tuple((ref, rest.words(ref)) for ref, rest in quarantined_since(memory, verdict.memory))
+            for ref, words in rests:
+                actuator.tell_rest(ref, words, at=at, deadline=deadline)
+        return CycleResult(
+            verdict=verdict,
+            outcomes=tuple(outcomes),
+            memory=acting.memory,
+            seconds=stopwatch.seconds,
+            notes=(*notes, *(words for _, words in rests)),
+        )

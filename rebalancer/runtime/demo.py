@@ -79,7 +79,7 @@ def run_demo(
         client = KubeClient.connect(kubeconfig=kubeconfig, context=None)
         prometheus = Prometheus(PrometheusAccess(url=cluster.prometheus_url))
         try:
-            actuator = EvictActuator(client, steer=soft_taints, events=EventWriter(client, instance="demo"), attempts=1)
+            actuator = EvictActuator(client, events=EventWriter(client, instance="demo"), attempts=1)
             controller = Controller(
                 client=client,
                 prometheus=prometheus,

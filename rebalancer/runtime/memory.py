@@ -1,13 +1,15 @@
 """What a controller remembers between cycles, and how each new observation settles it. Pure: values in, values out.
 
 An eviction opens a move. The move is settled when the replacement is Ready: it landed as planned, elsewhere, or back on the source, which
-quarantines the workload. A move whose replacement never comes is settled as lost once nothing is missing any more, or after `GIVE_UP_S`.
+quarantines the workload. A move whose replacement never comes is settled as lost once nothing is missing any more, or after `GIVE_UP_S`;
+one whose pod never left (a crash between writing it down and evicting, an answer that never came) after `STAY_S`. So no move stays open
+for good, and everything that is kept has a bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -21,9 +23,16 @@ from rebalancer.state.ledger import node_load
 from rebalancer.state.tables import WorkloadRef
 
 GIVE_UP_S = 3600.0
+STAY_S = 900.0
+"""How long a pod that is not terminating may still be about to leave: a webhook may migrate it first."""
 MOST_EVICTIONS = 1000
-"""Kept at most, the newest ones: with `MOST_LANDINGS` it bounds the ConfigMap (about 500 KiB) whatever the budgets are."""
+"""Kept at most, the newest ones: with the bounds below it keeps the record small whatever the budgets are (`records.MOST_BYTES`)."""
 MOST_LANDINGS = 200
+MOST_OPEN = 300
+"""Moves whose replacement is awaited; with so many, nothing more is evicted."""
+MOST_QUARANTINED = 500
+WORTH_COMPARING = 0.005
+"""A predicted fall of the load that is large enough to be told from noise."""
 
 
 class LandingResult(Enum):
@@ -34,6 +43,8 @@ class LandingResult(Enum):
     """Back on the node that it was moved from."""
     LOST = "lost"
     """No replacement came."""
+    STAYED = "stayed"
+    """The pod never left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +55,13 @@ class OpenMove:
     alternatives: tuple[str, ...]
     predicted_gain: float
     source_before: Mapping[str, float]
-    """signal -> load of the source when the move was planned."""
+    """signal -> load of the source before the plan; unknown signals are absent."""
     predicted_source_after: Mapping[str, float]
+    """signal -> what this move alone would leave of it, so that the falls of a plan's moves add up."""
+
+    def predicted_fall(self, signal: str) -> float:
+        """NaN where nothing was predicted."""
+        return self.source_before.get(signal, math.nan) - self.predicted_source_after.get(signal, math.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +74,8 @@ class Landing:
     node: str
     seconds: float
     realised_share: float
-    """Fall of the source's load over its predicted fall, mean of the signals; NaN when it cannot be known."""
+    """Fall of the source's load since the plan, over the predicted falls of all its pods that have left since, this one included; mean of
+    the signals, NaN when it cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,42 +124,62 @@ def settle(memory: Memory, state: ClusterState, spec: Spec) -> tuple[Memory, tup
     still: list[OpenMove] = []
     settled: list[Landing] = []
     load = node_load(state)
+    moves = (*memory.open_moves, *(landing.move for landing in memory.landings))
     for move in memory.open_moves:
-        landing = _landing(move, state, load, claimed)
-        if landing is None:
+        found = _found(move, state, claimed)
+        if found is None:
             still.append(move)
-        else:
-            settled.append(landing)
-    quarantine = {ref: q for ref, q in memory.quarantine.items() if q.until > state.at}
-    returns = [*memory.landings, *settled]
-    for landing in settled:
-        workload = landing.move.eviction.workload
-        if landing.result is not LandingResult.SOURCE or workload is None:
             continue
-        count = sum(1 for past in returns if past.result is LandingResult.SOURCE and past.move.eviction.workload == workload)
-        if count >= spec.quarantine.returns:
-            quarantine[workload] = Quarantine(until=state.at + spec.quarantine.hold, returns=count, node=landing.node)
+        result, node = found
+        seconds = state.at - move.eviction.at if node else math.nan
+        share = math.nan if result is LandingResult.STAYED else _realised(move, moves, state, load)
+        settled.append(Landing(move=move, result=result, at=state.at, node=node, seconds=seconds, realised_share=share))
+    returns = [*memory.landings, *settled]
     oldest = state.at - keep_for(spec)
     return (
         Memory(
             evictions=tuple(e for e in memory.evictions if e.at >= oldest)[-MOST_EVICTIONS:],
             open_moves=tuple(still),
-            quarantine=quarantine,
+            quarantine=_quarantine(memory, settled, returns, at=state.at, spec=spec),
             landings=tuple(x for x in returns if x.at >= state.at - keep_landings(spec))[-MOST_LANDINGS:],
         ),
         tuple(settled),
     )
 
 
-def _landing(move: OpenMove, state: ClusterState, load: FloatArray, claimed: set[str]) -> Landing | None:
-    eviction = move.eviction
-    if eviction.pod_uid in state.pod_index:
-        return None  # the old pod is still leaving
+def quarantined_since(before: Memory, after: Memory) -> tuple[tuple[WorkloadRef, Quarantine], ...]:
+    """The workloads that ``after`` lets rest and ``before`` did not, or not for as long."""
+    return tuple((ref, rest) for ref, rest in after.quarantine.items() if before.quarantine.get(ref) != rest)
+
+
+def _quarantine(
+    memory: Memory, settled: Sequence[Landing], returns: Sequence[Landing], *, at: float, spec: Spec
+) -> Mapping[WorkloadRef, Quarantine]:
+    quarantine = {ref: rest for ref, rest in memory.quarantine.items() if rest.until > at}
+    for landing in settled:
+        workload = landing.move.eviction.workload
+        if landing.result is not LandingResult.SOURCE or workload is None:
+            continue
+        count = sum(1 for past in returns if past.result is LandingResult.SOURCE and past.move.eviction.workload == workload)
+        if count >= spec.quarantine.returns:
+            quarantine[workload] = Quarantine(until=at + spec.quarantine.hold, returns=count, node=landing.node)
+    longest = sorted(quarantine.items(), key=lambda entry: -entry[1].until)[:MOST_QUARANTINED]
+    return dict(longest)
+
+
+def _found(move: OpenMove, state: ClusterState, claimed: set[str]) -> tuple[LandingResult, str] | None:
+    """What became of the move and on which node; None while that is open."""
+    eviction, pods = move.eviction, state.pods
+    waited = state.at - eviction.at
+    old = state.pod_index.get(eviction.pod_uid, -1)
+    if old >= 0 and not pods.terminating[old]:
+        return (LandingResult.STAYED, "") if waited > STAY_S else None
+    if old >= 0 and waited <= GIVE_UP_S:
+        return None  # it is still leaving
     workload = eviction.workload
     row = -1 if workload is None else state.workload_index.get(workload, -1)
     if row < 0:
-        return _settled(move, LandingResult.LOST, state, load, "", math.nan)
-    pods = state.pods
+        return LandingResult.LOST, ""
     young = np.flatnonzero((pods.workload == row) & (pods.created_at >= math.floor(eviction.at)) & ~pods.terminating)
     for pod in sorted(young.tolist(), key=lambda p: (float(pods.created_at[p]), pods.uids[p])):
         uid = pods.uids[pod]
@@ -150,39 +187,40 @@ def _landing(move: OpenMove, state: ClusterState, load: FloatArray, claimed: set
             continue
         claimed.add(uid)
         if not pods.ready[pod] or pods.node[pod] < 0:
-            return None
+            return (LandingResult.LOST, "") if waited > GIVE_UP_S else None
         node = state.nodes.names[int(pods.node[pod])]
         if node == eviction.source:
-            result = LandingResult.SOURCE
-        elif node == eviction.destination or node in move.alternatives:
-            result = LandingResult.AS_PLANNED
-        else:
-            result = LandingResult.ELSEWHERE
-        return _settled(move, result, state, load, node, state.at - eviction.at)
+            return LandingResult.SOURCE, node
+        planned = node == eviction.destination or node in move.alternatives
+        return LandingResult.AS_PLANNED if planned else LandingResult.ELSEWHERE, node
     wanted, ready = state.workloads.replicas[row], state.workloads.ready[row]
-    if (wanted == wanted and ready >= wanted) or state.at - eviction.at > GIVE_UP_S:
-        return _settled(move, LandingResult.LOST, state, load, "", math.nan)
+    if (wanted == wanted and ready >= wanted) or waited > GIVE_UP_S:
+        return LandingResult.LOST, ""
     return None
 
 
-def _settled(
-    move: OpenMove,
-    result: LandingResult,
-    state: ClusterState,
-    load: FloatArray,
-    node: str,
-    seconds: float,
-) -> Landing:
-    """Realised over predicted fall of the source, on the signals whose fall was predicted and can be seen."""
+def _realised(move: OpenMove, moves: Sequence[OpenMove], state: ClusterState, load: FloatArray) -> float:
+    """Fall of the source's load since the plan, over what all pods that we took from it since were predicted to take along.
+
+    Compared with this one pod alone, two pods that leave together would each seem to deliver what both did. Mean of the signals whose
+    fall was predicted for every one of the pods and can be seen; NaN when there is none.
+    """
+    eviction = move.eviction
+    source = state.node_index.get(eviction.source, -1)
+    if source < 0:
+        return math.nan
+    left = [
+        other
+        for other in moves
+        if other.eviction.source == eviction.source and other.eviction.at >= eviction.at and other.eviction.pod_uid not in state.pod_index
+    ]
     shares: list[float] = []
-    source = state.node_index.get(move.eviction.source, -1)
     for name, before in move.source_before.items():
-        predicted = before - move.predicted_source_after.get(name, math.nan)
         column = state.signal_index.get(name, -1)
-        if source < 0 or column < 0 or not predicted > 0.005:
+        predicted = sum(other.predicted_fall(name) for other in left)
+        if column < 0 or not (predicted > WORTH_COMPARING and move.predicted_fall(name) > WORTH_COMPARING):
             continue
         fall = before - float(load[source, column])
         if math.isfinite(fall):
             shares.append(fall / predicted)
-    realised = float(np.mean(shares)) if shares else math.nan
-    return Landing(move=move, result=result, at=state.at, node=node, seconds=seconds, realised_share=realised)
+    return float(np.mean(shares)) if shares else math.nan

@@ -1,12 +1,14 @@
 """The memory as bytes and back: versioned, bounded, and never trusted blindly.
 
 Written into the ConfigMap ``rebalancer-state``. A record that cannot be read is an error that says so, not an empty memory: forgetting
-cooldowns silently would move the same pods again.
+cooldowns silently would move the same pods again. A ConfigMap holds 1 MiB at most, so a record that would come near gives up what is needed
+least: the oldest landings first, then the oldest evictions.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import msgspec
 
@@ -16,6 +18,7 @@ from rebalancer.state.history import PastEviction, Quarantine
 from rebalancer.state.tables import WorkloadRef
 
 VERSION = 1
+MOST_BYTES = 900 * 1024
 
 
 class _Quarantined(msgspec.Struct, frozen=True):
@@ -41,6 +44,18 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def dump_memory(memory: Memory) -> bytes:
+    """At most `MOST_BYTES`, as long as the open moves and the quarantine alone are not larger."""
+    data = _encode(memory)
+    while len(data) > MOST_BYTES and (memory.landings or memory.evictions):
+        if memory.landings:
+            memory = replace(memory, landings=memory.landings[len(memory.landings) // 4 + 1 :])
+        else:
+            memory = replace(memory, evictions=memory.evictions[len(memory.evictions) // 8 + 1 :])
+        data = _encode(memory)
+    return data
+
+
+def _encode(memory: Memory) -> bytes:
     return msgspec.json.encode(
         _Record(
             version=VERSION,

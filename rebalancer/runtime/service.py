@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -22,6 +23,7 @@ from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted, MetricsError, RebalancerError
 from rebalancer.policy.model import Mode
 from rebalancer.policy.reload import Reload
+from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
@@ -44,8 +46,8 @@ class Parts:
 
     session: Session
     controller: Controller
-    actuator: Actuator
-    """The one of evict mode: its traces are cleaned up at the end."""
+    actuators: Mapping[Mode, Actuator]
+    """Those of the controller: what a mode leaves in the cluster is cleaned up when it is left, and at the end."""
     metrics: Metrics
     health: Health
     clock: Clock
@@ -58,6 +60,8 @@ class Service:
         self._idle = threading.Event()
         self._idle.set()
         self._interval_s = 0.0
+        self._mode: Mode | None = None
+        """Of the last cycle: its traces may be in the cluster."""
         self._scheduler = BackgroundScheduler(
             timezone=datetime.UTC,
             executors={"default": ThreadPoolExecutor(1)},
@@ -75,29 +79,32 @@ class Service:
         log.info("stopping", finish_within_s=FINISH_S)
         self._scheduler.shutdown(wait=False)
         finished = self._idle.wait(FINISH_S)
-        self._clean_up()
+        if self._mode is not None:
+            self._clean_up(self._mode, deadline=Deadline.after(CLEAN_UP_S))
         log.info("stopped", clean=finished)
         return finished
 
     def tick(self) -> CycleResult | None:
         """One cycle with everything around it; never raises."""
-        if self._stop.is_set():
-            return None
         self._idle.clear()
         try:
-            return self._cycle()
+            return None if self._stop.is_set() else self._cycle()
+        except Exception:
+            log.exception("a defect of this program beside the cycle; the next one starts afresh")
+            return None
         finally:
             self._parts.health.beat(interval_s=self._interval_s)
             self._idle.set()
 
     def _cycle(self) -> CycleResult | None:
-        parts = self._parts
+        parts, at = self._parts, self._parts.clock.now()
         parts.health.beat()
-        self._reload()
-        orders, at = parts.session.orders, parts.clock.now()
-        parts.metrics.mode_in_force(orders.mode.value)
-        deadline = Deadline.after(parts.session.settings.cycle_timeout, stop=self._stop)
         try:
+            self._reload()
+            orders = parts.session.orders
+            parts.metrics.mode_in_force(orders.mode.value)
+            deadline = Deadline.after(parts.session.settings.cycle_timeout, stop=self._stop)
+            self._follow(orders.mode, deadline=deadline)
             result = parts.controller.cycle(orders, deadline=deadline)
         except Interrupted as stop:
             parts.metrics.cycle_ended(CycleEnd.ABANDONED, at=at, seconds={})
@@ -119,6 +126,7 @@ class Service:
     def _tell(self, result: CycleResult, *, at: float) -> None:
         parts, verdict = self._parts, result.verdict
         plan = verdict.decision.plan
+        parts.metrics.cycle_ended(_end(result), at=at, seconds=result.seconds)
         parts.health.observed()
         parts.metrics.observed(verdict.state, verdict.findings)
         parts.metrics.planned(plan)
@@ -129,7 +137,9 @@ class Service:
         names = {(ref.kind, ref.namespace, ref.name) for ref in before if ref is not None}
         repeats = sum(ref is not None and (ref.kind, ref.namespace, ref.name) in names for ref in moved)
         parts.metrics.moved(plan, result.outcomes, repeats=repeats)
-        parts.metrics.cycle_ended(_end(result), at=at, seconds=result.seconds)
+        trouble = [outcome for outcome in result.outcomes if outcome.result.trouble]
+        if trouble:
+            log.warning("moves were not carried out", moves=len(trouble), of=len(plan.moves), first=trouble[0].reason)
         for note in result.notes:
             log.info("note", text=note)
         for finding in verdict.breaker:
@@ -156,6 +166,10 @@ class Service:
         elif reloaded.outcome is Reload.CHANGED:
             orders = self._parts.session.orders
             log.info("policy reloaded", policy=orders.policy.metadata.name, mode=orders.mode.value, mode_from=orders.mode_source)
+            for fault in judge_timing(orders.policy.spec).warnings:
+                log.warning("policy", warning=str(fault))
+        elif reloaded.news:
+            log.info("policy file is as it was before the broken edit")
         interval = self._parts.session.orders.policy.spec.interval
         if interval != self._interval_s:
             self._interval_s = interval
@@ -170,14 +184,21 @@ class Service:
         self._parts.metrics.cycle_missed()
         log.warning("a cycle was skipped, since the one before still ran")
 
-    def _clean_up(self) -> None:
-        """Take our soft taints off; only evict mode puts any, and only it may write."""
-        if self._parts.session.orders.mode is not Mode.EVICT:
-            return
+    def _follow(self, mode: Mode, *, deadline: Deadline) -> None:
+        """When the policy or the settings change the mode, take off what the one before left: nobody else would. Raises Interrupted."""
+        before, self._mode = self._mode, mode
+        if before is not None and before is not mode:
+            log.info("the mode has changed", before=before.value, mode=mode.value)
+            self._clean_up(before, deadline=deadline)
+
+    def _clean_up(self, mode: Mode, *, deadline: Deadline) -> None:
+        """Take the soft taints or marks of ``mode`` off; dry run leaves none and writes nothing."""
         try:
-            notes = self._parts.actuator.clean_up(deadline=Deadline.after(CLEAN_UP_S))
+            notes = self._parts.actuators[mode].clean_up(deadline=deadline)
+        except Interrupted:
+            raise
         except RebalancerError as error:
-            log.warning("soft taints may be left; the next start or `rebalancer cleanup` removes them", error=str(error))
+            log.warning("taints or marks of ours may be left; `rebalancer cleanup` removes them", mode=mode.value, error=str(error))
             return
         for note in notes:
             log.info("note", text=note)
@@ -189,4 +210,6 @@ def _end(result: CycleResult) -> CycleEnd:
         return CycleEnd.MOVED
     if any(outcome.result in (Result.RECORDED, Result.ANNOTATED) for outcome in result.outcomes):
         return CycleEnd.PROPOSED
+    if result.outcomes and all(outcome.result is Result.ABANDONED for outcome in result.outcomes):
+        return CycleEnd.ABANDONED
     return CycleEnd.BLOCKED if plan.summary.hot_nodes else CycleEnd.BALANCED

@@ -104,13 +104,13 @@ def kubernetes_client(session: Session) -> Iterator[KubeClient]:
         client.close()
 
 
-def actuators(client: KubeClient, *, steer: bool, events: bool, instance: str) -> Mapping[Mode, Actuator]:
+def actuators(client: KubeClient, *, events: bool, instance: str) -> Mapping[Mode, Actuator]:
     """One actuator a mode, on one client and its rate limit."""
     writer = EventWriter(client, instance=instance) if events else None
     return {
         Mode.DRY_RUN: RecordingActuator(),
         Mode.ANNOTATE: AnnotateActuator(client),
-        Mode.EVICT: EvictActuator(client, steer=steer, events=writer),
+        Mode.EVICT: EvictActuator(client, events=writer),
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rebalancer.state.tables import WorkloadRef
+from rebalancer.units import format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class Quarantine:
     returns: int
     """How often a replacement came back to the node that it was moved from."""
     node: str
+
+    def words(self, workload: WorkloadRef) -> str:
+        """The same sentence for the gate, the Event and the log."""
+        times = "once" if self.returns == 1 else f"{self.returns} times"
+        return f"{workload} came back to node {self.node} {times} and rests until {format_time(self.until)} (policy quarantine.hold)"
 
 
 @dataclass(frozen=True, slots=True)

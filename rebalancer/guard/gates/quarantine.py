@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
-from rebalancer.units import format_time
 
 NAME = "quarantine"
 
@@ -11,11 +10,9 @@ NAME = "quarantine"
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     ref = scene.state.workload_of(candidate.pod) if scene.history.quarantine else None
     rest = scene.history.quarantine.get(ref) if ref is not None else None
-    if rest is None or rest.until <= scene.state.at:
+    if ref is None or rest is None or rest.until <= scene.state.at:
         return None
-    times = "once" if rest.returns == 1 else f"{rest.returns} times"
-    reason = f"{ref} came back to node {rest.node} {times} and rests until {format_time(rest.until)} (policy quarantine.hold)"
-    return Refusal(NAME, reason, retryable=True)
+    return Refusal(NAME, rest.words(ref), retryable=True)
 
 
 GATE = Gate(
