@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench schema docs clean
+.PHONY: demo test e2e lint format bench schema docs clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,11 @@ demo: $(BIN)/.installed
 
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+# Scenarios on a real control plane: docs/testing.md. The first run may build it, once, for 10 to 30 minutes.
+e2e: $(BIN)/.installed
+	$(BIN)/python -m tests.e2e.binaries
+	REBALANCER_E2E=1 $(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
 
 lint: $(BIN)/.installed
 	$(BIN)/ruff format --check .
