@@ -8,6 +8,7 @@ a window that reaches back. Old scrapes are dropped beyond the retention.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,18 +32,40 @@ class Scrape:
     node_memory: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Samples:
-    """A stretch of scrapes as matrices. Shapes: (tenures, samples) and (nodes, samples)."""
+    """A stretch of scrapes as matrices, each built when it is asked for. Shapes: (tenures, samples) and (nodes, samples)."""
 
-    times: Floats
-    tenures: Tenures
-    pod_cpu_seconds: Floats
-    pod_memory: Floats
-    pod_present: Bools
-    node_cpu_seconds: Floats
-    node_memory: Floats
-    node_present: Bools
+    def __init__(self, scrapes: Sequence[Scrape], tenures: Tenures, nodes: int) -> None:
+        self._scrapes = scrapes
+        self._nodes = nodes
+        self.tenures = tenures
+        self.times: Floats = np.array([scrape.at for scrape in scrapes], dtype=np.float64)
+
+    @property
+    def node_shape(self) -> tuple[int, int]:
+        return self._nodes, len(self._scrapes)
+
+    def pod_present(self) -> Bools:
+        tenures = self.tenures
+        return (tenures.start[:, None] <= self.times) & (self.times < tenures.end[:, None])
+
+    def pod_cpu_seconds(self) -> Floats:
+        return _matrix([scrape.pod_cpu_seconds for scrape in self._scrapes], len(self.tenures.uids))
+
+    def pod_memory(self) -> Floats:
+        return _matrix([scrape.pod_memory for scrape in self._scrapes], len(self.tenures.uids))
+
+    def node_cpu_seconds(self) -> Floats:
+        return _matrix([scrape.node_cpu_seconds for scrape in self._scrapes], self._nodes)
+
+    def node_memory(self) -> Floats:
+        return _matrix([scrape.node_memory for scrape in self._scrapes], self._nodes)
+
+    def node_present(self) -> Bools:
+        present = np.zeros(self.node_shape, dtype=bool)
+        for column, scrape in enumerate(self._scrapes):
+            present[: len(scrape.node_memory), column] = True
+        return present
 
 
 class History:
@@ -89,22 +112,7 @@ class History:
             self._grow()
             chosen = [scrape for scrape in self._scrapes if start <= scrape.at <= end]
             tenures, nodes = self._load.tenures(), len(self._load.node_names)
-        times = np.array([scrape.at for scrape in chosen])
-        pods = len(tenures.uids)
-        pod_present = (tenures.start[:, None] <= times) & (times < tenures.end[:, None])
-        node_present = np.zeros((nodes, len(chosen)), dtype=bool)
-        for column, scrape in enumerate(chosen):
-            node_present[: len(scrape.node_memory), column] = True
-        return Samples(
-            times=times,
-            tenures=tenures,
-            pod_cpu_seconds=_matrix([scrape.pod_cpu_seconds for scrape in chosen], pods),
-            pod_memory=_matrix([scrape.pod_memory for scrape in chosen], pods),
-            pod_present=pod_present,
-            node_cpu_seconds=_matrix([scrape.node_cpu_seconds for scrape in chosen], nodes),
-            node_memory=_matrix([scrape.node_memory for scrape in chosen], nodes),
-            node_present=node_present,
-        )
+        return Samples(chosen, tenures, nodes)
 
 
 def _matrix(columns: list[Floats], rows: int) -> Floats:

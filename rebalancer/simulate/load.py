@@ -67,6 +67,21 @@ class _Slots:
 
     rows: list[int]
     holders: list[str | None]
+    first_free: int = 0
+    """No slot below it is free."""
+
+    def next_free(self) -> int:
+        """The lowest free slot, or one behind the last."""
+        while self.first_free < len(self.holders) and self.holders[self.first_free] is not None:
+            self.first_free += 1
+        return self.first_free
+
+    def free(self, uid: str) -> None:
+        """The slot that the pod holds, if it holds one, is free again."""
+        if uid in self.holders:
+            index = self.holders.index(uid)
+            self.holders[index] = None
+            self.first_free = min(self.first_free, index)
 
 
 class LoadModel:
@@ -182,10 +197,8 @@ class LoadModel:
         key = owner["uid"] if owner is not None else uid
         slots = self._slots.setdefault(key, _Slots([], []))
         ordinal = pod["metadata"]["name"].rsplit("-", 1)[-1]
-        if owner is not None and owner["kind"] == "StatefulSet" and ordinal.isdigit():
-            index = int(ordinal)
-        else:
-            index = next((i for i, holder in enumerate(slots.holders) if holder is None), len(slots.rows))
+        numbered = owner is not None and owner["kind"] == "StatefulSet" and ordinal.isdigit()
+        index = int(ordinal) if numbered else slots.next_free()
         while len(slots.rows) <= index:
             slots.rows.append(self._new_profile(self._guess(pod)))
             slots.holders.append(None)
@@ -195,8 +208,8 @@ class LoadModel:
 
     def _free_slot(self, uid: str) -> None:
         slots = self._slots.get(self._owner_of.get(uid, ""))
-        if slots is not None and uid in slots.holders:
-            slots.holders[slots.holders.index(uid)] = None
+        if slots is not None:
+            slots.free(uid)
 
     def plan(self, owner: Json, profiles: Iterable[Profile]) -> None:
         """Say what the slots of an owner (or of a bare pod, by its own object) will use, before its pods exist."""

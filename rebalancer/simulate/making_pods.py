@@ -56,6 +56,8 @@ def pod_from(world: World, owner: Json, template: Json, *, name: str = "", node_
     }
     if template.get("metadata", {}).get("annotations"):
         metadata["annotations"] = template["metadata"]["annotations"]
+    if template.get("metadata", {}).get("managedFields"):
+        metadata["managedFields"] = template["metadata"]["managedFields"]
     if name:
         metadata["name"] = name
     else:
@@ -79,3 +81,27 @@ def _pinned(affinity: Json, node: str) -> Json:
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return {**affinity, "nodeAffinity": {**affinity.get("nodeAffinity", {}), "requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def managed_fields() -> list[Json]:
+    """What two managers leave in the metadata of a pod: the controller's record of the spec, the kubelet's of the status."""
+    container: Json = {
+        f"f:{name}": {} for name in ("image", "imagePullPolicy", "name", "terminationMessagePath", "terminationMessagePolicy", "command")
+    }
+    probe: Json = {f"f:{name}": {} for name in ("failureThreshold", "httpGet", "periodSeconds", "successThreshold", "timeoutSeconds")}
+    resources: Json = {"f:limits": {"f:memory": {}}, "f:requests": {"f:cpu": {}, "f:memory": {}}}
+    env: Json = {f'k:{{"name":"SETTING_{number}"}}': {".": {}, "f:name": {}, "f:value": {}} for number in range(20)}
+    body = {**container, "f:env": env, "f:livenessProbe": probe, "f:readinessProbe": probe, "f:resources": resources}
+    spec = {"f:containers": {'k:{"name":"main"}': body}, **{f"f:{name}": {} for name in _SPEC_DEFAULTS}}
+    owner: Json = {".": {}, 'k:{"uid":"00000000-0000-4000-8000-000000000000"}': {}}
+    labels: Json = {".": {}, "f:app": {}, "f:pod-template-hash": {}}
+    metadata = {"f:generateName": {}, "f:labels": labels, "f:ownerReferences": owner}
+    condition: Json = {".": {}, "f:lastProbeTime": {}, "f:lastTransitionTime": {}, "f:status": {}, "f:type": {}}
+    kinds = ("ContainersReady", "Initialized", "PodScheduled", "PodReadyToStartContainers", "Ready")
+    conditions = {f'k:{{"type":"{kind}"}}': condition for kind in kinds}
+    others: Json = {f"f:{name}": {} for name in ("containerStatuses", "hostIP", "hostIPs", "phase", "podIP", "podIPs", "startTime")}
+    record = {"apiVersion": "v1", "fieldsType": "FieldsV1", "operation": "Update", "time": "2026-01-01T00:00:00Z"}
+    return [
+        {**record, "manager": "kube-controller-manager", "fieldsV1": {"f:metadata": metadata, "f:spec": spec}},
+        {**record, "manager": "kubelet", "subresource": "status", "fieldsV1": {"f:status": {"f:conditions": conditions, **others}}},
+    ]

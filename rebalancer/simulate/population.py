@@ -13,7 +13,7 @@ from rebalancer.simulate.catalogue import Catalogue, Workload, system_workloads
 from rebalancer.simulate.kinds import BY_KIND, Json
 from rebalancer.simulate.kubelet import running_status
 from rebalancer.simulate.load import LoadModel, Profile
-from rebalancer.simulate.making_pods import owner_reference, pod_from
+from rebalancer.simulate.making_pods import managed_fields, owner_reference, pod_from
 from rebalancer.simulate.pods import effective_request, with_condition
 from rebalancer.simulate.world import World
 from rebalancer.units import format_time
@@ -36,7 +36,7 @@ class Population:
         daemons = 3 * scenario.nodes
         catalogue = Catalogue(self._rng, pods=max(1, scenario.pods - daemons - 5), budgets=scenario.budgets, awkward=scenario.awkward)
         self._system, self._workloads = system_workloads(), list(catalogue)
-        self._shares: dict[str, float] = {}
+        self._managed_fields = managed_fields() if scenario.managed_fields else None
         self._base_objects()
 
     # ---- the ground ---------------------------------------------------------------------------------------------------
@@ -91,12 +91,12 @@ class Population:
             self._create_claims(workload)
         metadata: Json = {"name": workload.name, "namespace": workload.namespace, "labels": {"app": workload.name}}
         if workload.kind == "Pod":
-            shape = workload.template
+            shape = self._template(workload)
             stand_in = {**_APPS, "kind": "None", "metadata": {**metadata, "uid": ""}}
             pod = pod_from(self.world, stand_in, shape, name=workload.name)
             del pod["metadata"]["ownerReferences"]
             return self.world.create("pods", pod)
-        spec: Json = {"template": workload.template, **workload.spec}
+        spec: Json = {"template": self._template(workload), **workload.spec}
         if workload.kind == "Job":
             spec |= {"parallelism": workload.replicas, "completions": workload.replicas}
         else:
@@ -111,9 +111,15 @@ class Population:
             self._create_autoscaler(workload)
         return self._create_replica_set(workload, owner) if workload.kind == "Deployment" else owner
 
+    def _template(self, workload: Workload) -> Json:
+        shape = workload.template
+        if self._managed_fields is None:
+            return shape
+        return {**shape, "metadata": {**shape["metadata"], "managedFields": self._managed_fields}}
+
     def _create_replica_set(self, workload: Workload, deployment: Json) -> Json:
         revision = self.world.suffix(9)
-        shape = workload.template
+        shape = self._template(workload)
         labels = {**shape["metadata"]["labels"], "pod-template-hash": revision}
         pod_template = {**shape, "metadata": {**shape["metadata"], "labels": labels}}
         selector = {"matchLabels": {"app": workload.name, "pod-template-hash": revision}}

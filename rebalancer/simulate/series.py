@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rebalancer.simulate.history import History, Samples
 from rebalancer.simulate.promql.frames import NAME, Block
-from rebalancer.simulate.promql.labels import Column, Labels
+from rebalancer.simulate.promql.labels import Column, Labels, Rows
 from rebalancer.simulate.promql.syntax import Matcher
 from rebalancer.simulate.series_labels import Directory, SeriesOptions
 
@@ -64,15 +64,15 @@ class ClusterSeries:
             "node_memory_MemAvailable_bytes": ("node_exporter", lambda s: [self._of_nodes(s, "node", self._free_memory(s))]),
             "node_uname_info": ("node_exporter", self._uname),
             "node_network_receive_bytes_total": ("node_exporter", self._node_network),
-            "container_cpu_usage_seconds_total": ("cadvisor", lambda s: self._of_containers(s, s.pod_cpu_seconds, s.node_cpu_seconds)),
-            "container_memory_working_set_bytes": ("cadvisor", lambda s: self._of_containers(s, s.pod_memory, s.node_memory)),
+            "container_cpu_usage_seconds_total": ("cadvisor", lambda s: self._of_containers(s, s.pod_cpu_seconds(), s.node_cpu_seconds())),
+            "container_memory_working_set_bytes": ("cadvisor", lambda s: self._of_containers(s, s.pod_memory(), s.node_memory())),
             "container_network_receive_bytes_total": ("cadvisor", self._pod_network),
-            "node_cpu_usage_seconds_total": ("kubelet", lambda s: [self._of_nodes(s, "kubelet", s.node_cpu_seconds)]),
-            "node_memory_working_set_bytes": ("kubelet", lambda s: [self._of_nodes(s, "kubelet", s.node_memory)]),
-            "pod_cpu_usage_seconds_total": ("kubelet", lambda s: [self._of_pods(s, s.pod_cpu_seconds)]),
-            "pod_memory_working_set_bytes": ("kubelet", lambda s: [self._of_pods(s, s.pod_memory)]),
+            "node_cpu_usage_seconds_total": ("kubelet", lambda s: [self._of_nodes(s, "kubelet", s.node_cpu_seconds())]),
+            "node_memory_working_set_bytes": ("kubelet", lambda s: [self._of_nodes(s, "kubelet", s.node_memory())]),
+            "pod_cpu_usage_seconds_total": ("kubelet", lambda s: [self._of_pods(s, s.pod_cpu_seconds())]),
+            "pod_memory_working_set_bytes": ("kubelet", lambda s: [self._of_pods(s, s.pod_memory())]),
             "kube_pod_info": ("kube_state", self._pod_info),
-            "up": ("node_exporter", lambda s: [self._of_nodes(s, "node", np.ones(s.node_memory.shape))]),
+            "up": ("node_exporter", lambda s: [self._of_nodes(s, "node", np.ones(s.node_shape))]),
         }
 
     @property
@@ -86,7 +86,8 @@ class ClusterSeries:
         source, build = self._families.get(name, ("", None))
         if build is not None and source in self.options.sources:
             blocks += [self._named(block, name) for block in self._build(build, start, end)]
-        return [block.take(np.flatnonzero(block.labels.admitted(matchers))) for block in blocks]
+        chosen = [(block, block.labels.admitted(matchers)) for block in blocks]
+        return [block if mask.all() else block.take(np.flatnonzero(mask)) for block, mask in chosen if mask.any()]
 
     def _build(self, build: Callable[[Samples], list[Block]], start: float, end: float) -> list[Block]:
         samples = self._history.samples(start, end)
@@ -129,21 +130,21 @@ class ClusterSeries:
         return present, values, silent
 
     def _of_nodes(self, samples: Samples, exporter: str, values: Floats) -> Block:
-        present, values, silent = self._spoiled(samples, samples.node_present, values)
+        present, values, silent = self._spoiled(samples, samples.node_present(), values)
         return Block(self._directory.node_labels(exporter, self.options), samples.times, values, present, silent)
 
     def _total_memory(self, samples: Samples) -> Floats:
         return np.repeat(self._directory.node_bytes()[:, None], len(samples.times), axis=1)
 
     def _free_memory(self, samples: Samples) -> Floats:
-        return self._total_memory(samples) - samples.node_memory
+        return self._total_memory(samples) - samples.node_memory()
 
     def _node_cpu(self, samples: Samples) -> list[Block]:
         """One series a CPU and mode; all CPUs of a node are equally busy."""
         cpus = np.maximum(1, np.round(self._directory.node_cores())).astype(np.int64)
         node = np.repeat(np.arange(len(cpus)), cpus)
         number = np.arange(len(node)) - np.repeat(np.cumsum(cpus) - cpus, cpus)
-        present, used, silent = self._spoiled(samples, samples.node_present, samples.node_cpu_seconds)
+        present, used, silent = self._spoiled(samples, samples.node_present(), samples.node_cpu_seconds())
         labels = self._directory.node_labels("node", self.options).take(node)
         words = tuple(str(value) for value in range(int(cpus.max(initial=0))))
         labels = labels.with_column("cpu", Column(number.astype(np.int64), words))
@@ -156,21 +157,28 @@ class ClusterSeries:
         ]
 
     def _uname(self, samples: Samples) -> list[Block]:
-        block = self._of_nodes(samples, "node", np.ones(samples.node_memory.shape))
+        block = self._of_nodes(samples, "node", np.ones(samples.node_shape))
         labels = block.labels.with_column("nodename", Column.of(self._directory.node_names()))
         return [Block(labels, block.times, block.values, block.present, block.silent)]
 
     def _node_network(self, samples: Samples) -> list[Block]:
-        block = self._of_nodes(samples, "node", samples.node_cpu_seconds * _BYTES_PER_CORE_SECOND)
+        block = self._of_nodes(samples, "node", samples.node_cpu_seconds() * _BYTES_PER_CORE_SECOND)
         labels = block.labels.with_column("device", Column.constant("eth0", block.labels.size))
         return [Block(labels, block.times, block.values, block.present, block.silent)]
 
     # ---- pods ---------------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def _there(samples: Samples) -> tuple[Rows, Bools]:
+        """The tenures that were there at some scrape of this stretch, and when."""
+        present = samples.pod_present()
+        rows = np.flatnonzero(present.any(axis=1)) if present.size else np.zeros(0, dtype=np.intp)
+        return rows, present[rows]
+
     def _of_pods(self, samples: Samples, values: Floats, **constant: str) -> Block:
         """A series a pod (tenure) that was there in this stretch."""
-        rows = np.flatnonzero(samples.pod_present.any(axis=1)) if samples.pod_present.size else np.zeros(0, dtype=np.intp)
-        present, values = samples.pod_present[rows], values[rows]
+        rows, present = self._there(samples)
+        values = values[rows]
         tenures = samples.tenures
         if self.faults.missing_pods or self.faults.nan_pods:
             names = [(tenures.namespaces[row], tenures.names[row]) for row in rows]
@@ -185,7 +193,7 @@ class ClusterSeries:
     def _of_containers(self, samples: Samples, pods: Floats, nodes: Floats) -> list[Block]:
         """What cAdvisor exports: containers, the pause container, the pod's own cgroup, the root cgroup of the node."""
         of_pods = self._of_pods(samples, pods)
-        rows = np.flatnonzero(samples.pod_present.any(axis=1)) if samples.pod_present.size else np.zeros(0, dtype=np.intp)
+        rows, _ = self._there(samples)
         containers = self._directory.container_labels(of_pods.labels, samples.tenures, rows)
         cgroups = self._directory.cgroup_labels(of_pods.labels, samples.tenures, rows)
         pause = containers.with_column("container", Column.constant("POD", containers.size)).with_column(
@@ -195,13 +203,13 @@ class ClusterSeries:
         root_labels = root.labels.with_column("id", Column.constant("/", root.labels.size))
         return [
             Block(containers, of_pods.times, of_pods.values, of_pods.present, of_pods.silent),
-            Block(pause, of_pods.times, of_pods.values * 0, of_pods.present, of_pods.silent),
+            Block(pause, of_pods.times, np.broadcast_to(0.0, of_pods.values.shape), of_pods.present, of_pods.silent),
             Block(cgroups, of_pods.times, of_pods.values, of_pods.present, of_pods.silent),
             Block(root_labels, root.times, root.values, root.present, root.silent),
         ]
 
     def _pod_network(self, samples: Samples) -> list[Block]:
-        return [self._of_pods(samples, samples.pod_cpu_seconds * _BYTES_PER_CORE_SECOND, interface="eth0")]
+        return [self._of_pods(samples, samples.pod_cpu_seconds() * _BYTES_PER_CORE_SECOND, interface="eth0")]
 
     def _pod_info(self, samples: Samples) -> list[Block]:
         labels = self._directory.pod_info()

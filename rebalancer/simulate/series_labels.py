@@ -86,7 +86,8 @@ class Directory:
             columns[options.node_label] = Column.of(names)
         if exporter == "node" and options.exporter_pod:
             columns["namespace"] = Column.constant(EXPORTER_NAMESPACE, len(names))
-            columns["pod"] = Column.of([self._exporter_pods().get(name, f"node-exporter-{name}") for name in names])
+            exporters = self._exporter_pods()
+            columns["pod"] = Column.of([exporters.get(name, f"node-exporter-{name}") for name in names])
         return Labels(len(names), columns)
 
     def _exporter_pods(self) -> dict[str, str]:

@@ -65,9 +65,9 @@ def test_counters_of_pods_and_system_add_up_to_the_node() -> None:
     world.advance(300)
     samples = history.samples(world.now - 300, world.now)
     pods = np.zeros(2)
-    counted = np.nan_to_num(samples.pod_cpu_seconds)
+    counted = np.nan_to_num(samples.pod_cpu_seconds())
     np.add.at(pods, samples.tenures.node, counted[:, -1] - counted[:, 0])
-    grown = samples.node_cpu_seconds[:, -1] - samples.node_cpu_seconds[:, 0]
+    grown = samples.node_cpu_seconds()[:, -1] - samples.node_cpu_seconds()[:, 0]
     length = samples.times[-1] - samples.times[0]
     assert (grown - pods) / length == pytest.approx(np.full(2, 0.15), abs=0.02)
 
