@@ -1,0 +1,145 @@
+"""Annotate mode: a mark with an end on each candidate, renewed while the plan names it, gone when it does not; and no eviction, ever."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rebalancer.act.annotating import KEEP_S, AnnotateActuator
+from rebalancer.act.names import CANDIDATE
+from rebalancer.act.outcome import Result
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesError
+from rebalancer.kube.client import KubeClient
+from rebalancer.state.tables import WorkloadRef
+from rebalancer.units import format_time
+from tests.act.plans import AT, move, plan
+from tests.support.scripted_api import Reply, ScriptedApi, page, status
+
+PATH = "/api/v1/namespaces/shop/pods/web-1"
+
+
+@pytest.fixture
+def actuator(client: KubeClient) -> AnnotateActuator:
+    return AnnotateActuator(client)
+
+
+def marked(name: str, *, mark: str | None = "{}") -> dict[str, Any]:
+    annotations = {"other": "kept"} | ({CANDIDATE: mark} if mark is not None else {})
+    return {"metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "annotations": annotations}}
+
+
+def patches(api: ScriptedApi) -> dict[str, Any]:
+    return {asked.path.rsplit("/", 1)[1]: asked.json["metadata"] for asked in api.requests("PATCH")}
+
+
+def test_a_candidate_is_marked_with_why_where_and_until_when(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """One annotation, for this very pod, and no eviction."""
+    api.on("PATCH", PATH, Reply(body={}))
+    outcome = actuator.carry_out(move(), at=AT, deadline=deadline)
+    (asked,) = api.asked
+    metadata: Any = asked.json["metadata"]
+    assert metadata["uid"] == "uid-web-1"
+    assert json.loads(metadata["annotations"][CANDIDATE]) == {
+        "reason": "cpu load 90 % > high 70 % in 10 of 10 windows",
+        "gain": 0.05,
+        "source": "hot",
+        "destination": "cool",
+        "expires": format_time(AT + KEEP_S),
+    }
+    assert (outcome.result, outcome.reason) == (Result.ANNOTATED, f"marked as a candidate until {format_time(AT + KEEP_S)}")
+
+
+def test_a_later_plan_that_names_the_pod_again_renews_the_mark(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """The mark stays on in between, and its end moves."""
+    api.on("GET", "/api/v1/pods", page([marked("web-1")]))
+    api.on("PATCH", PATH, Reply(body={}))
+    assert actuator.prepare(plan(move()), at=AT + 120, deadline=deadline) == ()
+    assert patches(api) == {}
+    actuator.carry_out(move(), at=AT + 120, deadline=deadline)
+    mark = json.loads(patches(api)["web-1"]["annotations"][CANDIDATE])
+    assert mark["expires"] == format_time(AT + 120 + KEEP_S)
+
+
+def test_marks_that_the_plan_does_not_name_are_taken_off(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """Also those of an earlier process; other annotations are left alone."""
+    api.on("GET", "/api/v1/pods", page([marked("web-1"), marked("old"), marked("plain", mark=None)]))
+    api.on("PATCH", "/api/v1/namespaces/shop/pods/old", Reply(body={}))
+    notes = actuator.prepare(plan(move()), at=AT, deadline=deadline)
+    assert patches(api) == {"old": {"annotations": {CANDIDATE: None}, "uid": "uid-old"}}
+    assert notes == ("candidate mark rebalancer.dev/candidate taken off 1 pod",)
+
+
+def test_a_mark_on_a_pod_of_the_same_name_but_another_uid_is_stale(
+    api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline
+) -> None:
+    """The plan means the pod, not the name."""
+    api.on("GET", "/api/v1/pods", page([marked("web-1")]))
+    api.on("PATCH", PATH, Reply(body={}))
+    actuator.prepare(plan(move(uid="another")), at=AT, deadline=deadline)
+    assert list(patches(api)) == ["web-1"]
+
+
+def test_clean_up_takes_every_mark_off(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """One that vanishes meanwhile needs nothing."""
+    api.on("GET", "/api/v1/pods", page([marked("a"), marked("b"), marked("gone")]))
+    for name in ("a", "b"):
+        api.on("PATCH", f"/api/v1/namespaces/shop/pods/{name}", Reply(body={}))
+    assert actuator.clean_up(deadline=deadline) == ("candidate mark rebalancer.dev/candidate taken off 2 pods",)
+
+
+def test_a_mark_that_cannot_be_taken_off_is_told_and_the_others_are(
+    api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline
+) -> None:
+    """A webhook that refuses one pod."""
+    api.on("GET", "/api/v1/pods", page([marked("a"), marked("b")]))
+    api.on("PATCH", "/api/v1/namespaces/shop/pods/a", status(500, "a webhook broke", reason="InternalError"))
+    api.on("PATCH", "/api/v1/namespaces/shop/pods/b", Reply(body={}))
+    notes = actuator.clean_up(deadline=deadline)
+    assert notes[0].startswith("mark on pod shop/a could not be removed: ")
+    assert notes[1] == "candidate mark rebalancer.dev/candidate taken off 1 pod"
+
+
+def test_a_missing_right_is_told_once(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """Not once for each of a thousand pods."""
+    api.on("GET", "/api/v1/pods", page([marked("a"), marked("b")]))
+    api.on("PATCH", "/api/v1/namespaces/shop/pods/a", status(403, "pods is forbidden", reason="Forbidden"))
+    notes = actuator.clean_up(deadline=deadline)
+    assert len(notes) == 1
+    assert len(api.requests("PATCH")) == 1
+
+
+def test_pods_that_cannot_be_listed_are_an_error(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """Without the list nobody knows which marks are stale."""
+    api.on("GET", "/api/v1/pods", status(403, "pods is forbidden", reason="Forbidden"))
+    with pytest.raises(KubernetesError):
+        actuator.prepare(plan(), at=AT, deadline=deadline)
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "stop"),
+    [
+        (status(404, "not found", reason="NotFound"), Result.GONE, False),
+        (status(409, "precondition failed", reason="Conflict"), Result.GONE, False),
+        (status(422, "uid is immutable", reason="Invalid"), Result.GONE, False),
+        (status(403, "pods is forbidden", reason="Forbidden"), Result.FORBIDDEN, True),
+        (status(429, "slow down", reason="TooManyRequests"), Result.THROTTLED, True),
+        (status(500, "etcd is unwell", reason="InternalError"), Result.FAILED, False),
+    ],
+)
+def test_every_refusal_has_its_result(
+    answer: Reply, result: Result, stop: bool, api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline
+) -> None:
+    """A pod that is another one by now is gone; what the next pod would meet too stops the plan."""
+    api.on("PATCH", PATH, answer)
+    outcome = actuator.carry_out(move(), at=AT, deadline=deadline)
+    assert (outcome.result, outcome.stop) == (result, stop)
+    assert outcome.reason
+
+
+def test_a_rest_is_told_to_nobody(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """In this mode nothing was moved."""
+    actuator.tell_rest(WorkloadRef("Deployment", "shop", "web"), "it rests", at=AT, deadline=deadline)
+    assert api.asked == []

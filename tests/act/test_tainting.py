@@ -1,0 +1,172 @@
+"""Soft taints: on warm nodes while there is somewhere cooler, ours alone, and never in the way of a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rebalancer.act.names import SOFT_TAINT
+from rebalancer.act.tainting import SoftTainting, TaintWork, taint_work
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesError
+from rebalancer.kube.client import KubeClient
+from rebalancer.plan.model import NodeReport
+from tests.act.plans import move, plan, report
+from tests.support.scripted_api import Reply, ScriptedApi, page, status
+
+OURS = {"key": SOFT_TAINT.key, "value": SOFT_TAINT.value, "effect": "PreferNoSchedule"}
+THEIRS = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+def node(name: str, *taints: dict[str, str], version: str = "1") -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": version}, "spec": {"taints": list(taints)}, "status": {}}
+
+
+def serve(api: ScriptedApi, name: str, *taints: dict[str, str]) -> str:
+    path = f"/api/v1/nodes/{name}"
+    api.on("GET", path, Reply(body=node(name, *taints)))
+    api.on("PATCH", path, Reply(body=node(name)))
+    return path
+
+
+def patched(api: ScriptedApi, name: str) -> list[object]:
+    """The lists of taints that were written to a node."""
+    return [asked.json["spec"]["taints"] for asked in api.requests("PATCH", f"/api/v1/nodes/{name}")]  # type: ignore[index]
+
+
+def work(*nodes: NodeReport, taints: tuple[str, ...] = (), moves: bool = True, soft_tainting: bool = True) -> TaintWork:
+    return taint_work(plan(*([move()] if moves else []), nodes=nodes, soft_taints=taints, soft_tainting=soft_tainting))
+
+
+COOL = report("cool", 0.2)
+
+
+def test_the_nodes_that_the_plan_names_get_the_taint_unless_they_have_it() -> None:
+    """Written only on change."""
+    nodes = (report("hot", 0.9), report("warm", 0.6, tainted=True), COOL)
+    assert work(*nodes, taints=("hot", "warm")) == TaintWork(add=("hot",), remove=())
+
+
+def test_a_node_at_or_under_its_target_loses_the_taint() -> None:
+    """The reason is gone, so the taint is."""
+    assert work(report("was-hot", 0.55, tainted=True), COOL, moves=False) == TaintWork(add=(), remove=("was-hot",))
+
+
+def test_a_plan_without_moves_adds_none_and_keeps_those_of_warm_nodes() -> None:
+    """While a node cools down, replacements that are still on their way should not land there."""
+    nodes = (report("cooling", 0.6, tainted=True), report("warm", 0.6), COOL)
+    assert work(*nodes, moves=False) == TaintWork(add=(), remove=())
+
+
+def test_a_pool_that_is_warm_throughout_keeps_no_taint() -> None:
+    """If all repel, none does."""
+    nodes = (report("a", 0.6, tainted=True), report("b", 0.9, tainted=True), report("c", 0.2, pool="other"))
+    assert work(*nodes, moves=False) == TaintWork(add=(), remove=("a", "b"))
+
+
+def test_an_unknown_node_loses_the_taint_and_does_not_count_as_a_cool_one() -> None:
+    """Nobody knows whether it is warm; and a pool is not saved by a node that nobody can see."""
+    nodes = (report("blind", None, tainted=True, unknown=True), report("warm", 0.6, tainted=True))
+    assert work(*nodes, moves=False) == TaintWork(add=(), remove=("blind", "warm"))
+
+
+def test_a_node_that_no_pool_claims_any_more_loses_the_taint() -> None:
+    """It has no target that it could be above."""
+    nodes = (report("stray", 0.9, pool=None, target=None, tainted=True), COOL)
+    assert work(*nodes, moves=False) == TaintWork(add=(), remove=("stray",))
+
+
+def test_a_policy_that_gives_soft_taints_up_takes_off_what_is_left() -> None:
+    """Switching steering off must not leave warm nodes tainted for as long as they are warm."""
+    assert work(report("warm", 0.6, tainted=True), COOL, soft_tainting=False) == TaintWork(add=(), remove=("warm",))
+
+
+def test_taints_of_others_survive_both_ways(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Only the one of our key and effect is added or taken."""
+    serve(api, "a", THEIRS)
+    serve(api, "b", THEIRS, OURS)
+    notes = SoftTainting(client).apply(TaintWork(add=("a",), remove=("b",)), deadline=deadline)
+    assert patched(api, "a") == [[THEIRS, OURS]]
+    assert patched(api, "b") == [[THEIRS]]
+    assert notes == ("soft taint rebalancer.dev/hot put on a", "soft taint rebalancer.dev/hot taken off b")
+
+
+def test_a_taint_that_is_there_already_is_not_written_again(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """No patch, no note."""
+    serve(api, "a", OURS)
+    assert SoftTainting(client).apply(TaintWork(add=("a",), remove=()), deadline=deadline) == ()
+    assert patched(api, "a") == []
+
+
+def test_a_conflict_is_done_again_from_what_is_there_then(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Somebody wrote to the node in between: their taint is kept."""
+    path = "/api/v1/nodes/a"
+    api.on("GET", path, Reply(body=node("a")), Reply(body=node("a", THEIRS, version="2")))
+    api.on("PATCH", path, status(409, "the object has been modified", reason="Conflict"), Reply(body=node("a")))
+    notes = SoftTainting(client).apply(TaintWork(add=("a",), remove=()), deadline=deadline)
+    assert patched(api, "a") == [[OURS], [THEIRS, OURS]]
+    assert notes == ("soft taint rebalancer.dev/hot put on a",)
+
+
+def test_a_node_that_is_gone_is_passed_over_in_silence(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """An autoscaler may take a node at any time; the next one is still done."""
+    serve(api, "there")
+    notes = SoftTainting(client).apply(TaintWork(add=("gone", "there"), remove=()), deadline=deadline)
+    assert notes == ("soft taint rebalancer.dev/hot put on there",)
+
+
+def test_a_failure_on_one_node_is_told_and_the_next_one_is_done(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """A webhook that refuses one node says nothing about another."""
+    serve(api, "there")
+    api.on("GET", "/api/v1/nodes/odd", Reply(body=node("odd")))
+    api.on("PATCH", "/api/v1/nodes/odd", status(422, "a webhook says no", reason="Invalid"))
+    notes = SoftTainting(client).apply(TaintWork(add=("odd", "there"), remove=()), deadline=deadline)
+    assert len(notes) == 2
+    assert notes[0].startswith("soft taint of node odd could not be changed: ")
+    assert notes[1] == "soft taint rebalancer.dev/hot put on there"
+
+
+def test_a_missing_right_is_told_once_with_how_many_nodes_it_concerns(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Not once for each of a hundred hot nodes, and without trying them."""
+    for name in ("a", "b", "c"):
+        api.on("GET", f"/api/v1/nodes/{name}", status(403, "nodes is forbidden", reason="Forbidden"))
+    notes = SoftTainting(client).apply(TaintWork(add=("a", "b"), remove=("c",)), deadline=deadline)
+    assert len(notes) == 1
+    assert notes[0].startswith("soft taint of node a could not be changed, nor 2 more: ")
+    assert len(api.asked) == 1
+
+
+def test_no_time_left_is_told_once(api: ScriptedApi, client: KubeClient) -> None:
+    """At the end of the process the clean-up has seconds; what is left is left in one sentence."""
+    notes = SoftTainting(client).apply(TaintWork(add=(), remove=("a", "b", "c")), deadline=Deadline.after(0))
+    assert len(notes) == 1
+    assert "nor 2 more" in notes[0]
+    assert api.asked == []
+
+
+def test_clean_up_finds_our_taints_on_every_node_whoever_put_them(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """A crashed controller's too, without any memory of it."""
+    api.on("GET", "/api/v1/nodes", page([node("a", OURS), node("b", THEIRS), node("c", THEIRS, OURS)]))
+    serve(api, "a", OURS)
+    serve(api, "c", THEIRS, OURS)
+    assert SoftTainting(client).remove_all(deadline=deadline) == ("soft taint rebalancer.dev/hot taken off a, c",)
+    assert patched(api, "a") == [None]
+    assert patched(api, "c") == [[THEIRS]]
+
+
+def test_clean_up_that_cannot_see_the_nodes_fails_loudly(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """ "Nothing of ours was there" must not be said by somebody who could not look."""
+    api.on("GET", "/api/v1/nodes", status(403, "nodes is forbidden", reason="Forbidden"))
+    with pytest.raises(KubernetesError):
+        SoftTainting(client).remove_all(deadline=deadline)
+
+
+def test_a_long_list_of_nodes_is_cut_in_the_note(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Five names, then how many more."""
+    names = tuple(f"n{i}" for i in range(7))
+    for name in names:
+        serve(api, name)
+    assert SoftTainting(client).apply(TaintWork(add=names, remove=()), deadline=deadline) == (
+        "soft taint rebalancer.dev/hot put on n0, n1, n2, n3, n4 and 2 more",
+    )
