@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 
 from rebalancer.collect.cluster import ClusterObjects, node_directory, read_cluster
 from rebalancer.collect.probe import ProbeResult, probe, unserved
+from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import NodeClass
-from rebalancer.errors import KubernetesError, MetricsError, RebalancerError
+from rebalancer.errors import KubernetesError, KubernetesForbidden, MetricsError, MetricsMissing, RebalancerError
 from rebalancer.kube.access import can_i, server_version
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Mode
@@ -27,6 +28,7 @@ from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.units import format_duration, format_time
 
 MOST_SKEW_S = 10.0
+SHOWN_JOBS = 12
 NEWEST_KNOWN = (1, 37)
 OLDEST_KNOWN = (1, 27)
 
@@ -81,15 +83,20 @@ def _check_connected(
         _check_rights(session, client, checks, deadline)
         objects = read_cluster(client, deadline=deadline)
     except KubernetesError as error:
-        checks.failed("kubernetes", error)
+        if isinstance(error, KubernetesForbidden) and checks.exit_status:
+            checks.warn("cluster", "not read, for want of the rights above; so the queries were not tried either")
+        else:
+            checks.failed("kubernetes", error)
+        _check_prometheus(connections.prometheus, checks, clock, deadline)
         return ""
     checks.ok("cluster", f"{len(objects.nodes)} nodes and {len(objects.pods)} pods read")
     for reason, count in sorted(objects.odd.items()):
         checks.warn("cluster", f"{count} objects could not be read and are ignored: {reason}")
     stage(f"asking {connections.prometheus.url}")
-    _check_queries(session, connections, objects, checks, clock, deadline)
-    stage("trying one look")
-    _check_one_look(session, connections, checks, clock, deadline)
+    if _check_prometheus(connections.prometheus, checks, clock, deadline):
+        _check_queries(session, connections, objects, checks, clock, deadline)
+        stage("trying one look")
+        _check_one_look(session, connections, checks, clock, deadline)
     return objects.cluster
 
 
@@ -149,6 +156,20 @@ def _missing(client: KubeClient, rights: Sequence[Right], deadline: Deadline) ->
     ]
 
 
+def _check_prometheus(prometheus: Prometheus, checks: _Checks, clock: Clock, deadline: Deadline) -> bool:
+    """True when it answers: what is wrong with the address or the credentials is said once, not once a query."""
+    try:
+        jobs = prometheus.instant("count by (job) (up)", at=clock.now(), deadline=deadline, name="scraped jobs")
+    except MetricsError as error:
+        checks.failed("prometheus", error)
+        return False
+    names = sorted(filter(None, (labels.get("job", "") for labels in jobs.labels)))
+    more = f" and {len(names) - SHOWN_JOBS} more" if len(names) > SHOWN_JOBS else ""
+    words = f"scrapes the jobs {', '.join(names[:SHOWN_JOBS])}{more}" if names else "has no series `up`, so its scrape jobs are not known"
+    checks.ok("prometheus", f"{prometheus.url} answers and {words}")
+    return True
+
+
 def _check_queries(
     session: Session, connections: Connections, objects: ClusterObjects, checks: _Checks, clock: Clock, deadline: Deadline
 ) -> None:
@@ -160,8 +181,13 @@ def _check_queries(
         deadline=deadline,
     )
     useless = set(map(id, unserved(results)))
+    aged: set[str] = set()
     for result in results:
-        if result.useful:
+        if result.useful and result.query.subject == "age" and not result.problem:
+            if result.query.signal not in aged:  # two queries together tell the ages of a signal
+                _check_useful(result, checks)
+            aged.add(result.query.signal)
+        elif result.useful:
             _check_useful(result, checks)
         elif id(result) in useless:
             _check_useless(result, checks)
@@ -174,7 +200,8 @@ def _subject(result: ProbeResult) -> str:
 def _check_useful(result: ProbeResult, checks: _Checks) -> None:
     age = f", the oldest sample {format_duration(result.oldest_sample_s)} old" if math.isfinite(result.oldest_sample_s) else ""
     by = f", node names from {result.resolved_by}" if result.resolved_by else ""
-    words = f"{_source(result)}{result.series} series for {result.matched} of {result.wanted}{by}{age}"
+    things = "pods" if result.query.subject == "pods" else "nodes"
+    words = f"{_source(result)}{result.series} series for {result.matched} of {result.wanted} {things}{by}{age}"
     if result.problem:
         checks.warn(_subject(result), f"{words}; {result.problem}", _seen(result))
     else:
@@ -216,14 +243,20 @@ def _check_one_look(session: Session, connections: Connections, checks: _Checks,
         )
         require_coverage(state, spec)
         findings = detect(state, spec)
+    except MetricsMissing as error:
+        remedy = "mend what the lines above lack, or lower metrics.minCoverage"
+        checks.fail("metrics", error.message, remedy, exit_status=error.exit_status)
+        return
     except MetricsError as error:
         checks.failed("metrics", error)
         return
     except RebalancerError as error:
         checks.failed("cluster", error)
         return
+    sources = tuple(f"signal {name}: " for name in spec.judged_signals)
     for note in state.coverage.notes:
-        checks.ok("metrics", note)
+        if not note.startswith(sources):  # the queries have said that already
+            checks.ok("metrics", note)
     for name in spec.judged_signals:
         nodes, pods = state.coverage.nodes[name], state.coverage.pods[name]
         checks.ok("metrics", f"signal {name} is known for {nodes.known} of {nodes.of} nodes and {pods.known} of {pods.of} pods")

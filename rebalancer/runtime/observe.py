@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState, Share
 from rebalancer.state.tables import Phase
 from rebalancer.units import format_percent
+
+SHOWN = 3
+"""Names that a sentence about gaps holds."""
 
 
 def observe(*, client: KubeClient, prometheus: Prometheus, spec: Spec, at: float, deadline: Deadline, stopwatch: Stopwatch) -> ClusterState:
@@ -52,16 +56,36 @@ def require_coverage(state: ClusterState, spec: Spec) -> None:
                 f"signal {signal} is judged by the policy and was not read; read were {', '.join(state.signal_index) or 'none'}",
                 remedy="use the policy that the state was read with, or read it again with this one",
             )
-        for subject, share in _known(state, state.signal_index[signal], nodes).items():
+        for subject, known in _known(state, state.signal_index[signal], nodes).items():
+            share = known.share
             if share.ratio * 100 >= spec.metrics.min_coverage:
                 continue
             failed = (state.coverage.failed or {}).get(signal, "")
-            why = f" ({failed})" if failed else ""
+            why = f" ({failed})" if failed else f"; without it are {known.examples()}"
             raise MetricsMissing(
                 f"signal {signal} is known for {share.known} of {share.of} {subject} ({format_percent(share.ratio)}), "
                 f"metrics.minCoverage is {spec.metrics.min_coverage:g} %{why}",
                 remedy="run `rebalancer check` to see which series are missing, or lower metrics.minCoverage; nothing was moved",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Who should be known, and who is; (rows,) each, of nodes or pods."""
+
+    wanted: BoolArray
+    known: BoolArray
+    name: Callable[[int], str]
+
+    @property
+    def share(self) -> Share:
+        return Share(int((self.wanted & self.known).sum()), int(self.wanted.sum()))
+
+    def examples(self) -> str:
+        """The first of those that are not known, by name."""
+        missing = np.flatnonzero(self.wanted & ~self.known).tolist()
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        return ", ".join(self.name(row) for row in missing[:SHOWN]) + more
 
 
 def _judged_nodes(state: ClusterState, spec: Spec) -> Mapping[str, BoolArray]:
@@ -72,14 +96,14 @@ def _judged_nodes(state: ClusterState, spec: Spec) -> Mapping[str, BoolArray]:
     }
 
 
-def _known(state: ClusterState, column: int, nodes: BoolArray) -> Mapping[str, Share]:
-    """Of these nodes, and of their pods, how many are known; those that need not be known (see `collect.coverage`) do not count."""
+def _known(state: ClusterState, column: int, nodes: BoolArray) -> Mapping[str, _Known]:
+    """Of these nodes, and of their pods, which are known; those that need not be known (see `collect.coverage`) do not count."""
     wanted = nodes & state.nodes.ready
     pods = state.pods
     since = np.where(np.isnan(pods.started_at), pods.created_at, pods.started_at)
     settled = (pods.phase == int(Phase.RUNNING)) & ~pods.terminating & (state.at - since >= state.window_s)
     here = settled & np.append(nodes, False)[pods.node]  # a pod on no node has row -1
     return {
-        "nodes": Share(int((wanted & ~np.isnan(state.nodes.usage[:, column])).sum()), int(wanted.sum())),
-        "pods": Share(int((here & ~np.isnan(pods.measured[:, column])).sum()), int(here.sum())),
+        "nodes": _Known(wanted, ~np.isnan(state.nodes.usage[:, column]), lambda row: state.nodes.names[row]),
+        "pods": _Known(here, ~np.isnan(pods.measured[:, column]), state.pod_name),
     }
