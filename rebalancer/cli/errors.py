@@ -56,7 +56,7 @@ def report(error: BaseException, *, debug: bool, stream: TextIO | None = None) -
 
 def _usage(error: typer.TyperException, stream: TextIO) -> int:
     shown = getattr(error, "format_message", None)
-    message = shown() if callable(shown) else str(error)
+    message = (shown() if callable(shown) else str(error)).replace(": Value error, ", ": ")  # what pydantic puts before a reason
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "rebalancer")
     if message.strip():  # without a message, the help itself was the answer

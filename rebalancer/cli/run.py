@@ -132,13 +132,15 @@ def _once(parts: Parts, stop: threading.Event, output: Format) -> None:
 
 
 def _judge(result: CycleResult) -> None:
+    from rebalancer.report.text import counted
+
     failed = [outcome for outcome in result.outcomes if not outcome.result.done]
     if failed:
         first = failed[0]
         raise PartlyDone(
-            f"{len(failed)} of {len(result.outcomes)} moves were not carried out; "
+            f"{len(failed)} of {counted(len(result.outcomes), 'move')} {'was' if len(failed) == 1 else 'were'} not carried out; "
             f"the first, {first.move.pod.namespace}/{first.move.pod.name}: {first.reason}",
-            remedy="the next cycle decides anew",
+            remedy="run it again once that is settled; each run decides anew",
         )
 
 

@@ -31,9 +31,12 @@ def find_pod(state: ClusterState, name: str, namespace: str | None) -> int:
     if len(found) == 1:
         return found[0]
     if not found:
-        names = pods.names if namespace is None else [n for n, ns in zip(pods.names, pods.namespaces, strict=True) if ns == namespace]
+        names = [n for n, ns in zip(pods.names, pods.namespaces, strict=True) if namespace in (None, ns)]
+        elsewhere = [f"{ns}/{n}" for n, ns in zip(pods.names, pods.namespaces, strict=True) if n == name]
         place = "in the cluster" if namespace is None else f"in namespace {clean(namespace)}"
-        raise UsageError(f"there is no pod {clean(name)} {place}", remedy=_near(name, names, "check the name and the namespace (-n)"))
+        raise UsageError(
+            f"there is no pod {clean(name)} {place}", remedy=_near(name, elsewhere or names, "check the name and the namespace (-n)")
+        )
     places = sorted({pods.namespaces[row] for row in found})
     raise UsageError(f"pod {clean(name)} exists in namespaces {_listed(places)}", remedy="say which one with -n NAMESPACE")
 
@@ -54,9 +57,12 @@ def find_workload(state: ClusterState, name: str, namespace: str | None, kind: s
         return found[0]
     if not found:
         names = {ref.name for ref in refs if namespace in (None, ref.namespace)}
+        elsewhere = {f"{ref.namespace}/{ref.name}" for ref in refs if ref.name == name and kind in (None, ref.kind)}
         place = "in the cluster" if namespace is None else f"in namespace {clean(namespace)}"
         what = f"{clean(kind)} {clean(name)}" if kind else clean(name)
-        raise UsageError(f"there is no workload {what} {place}", remedy=_near(name, names, "check the name and the namespace (-n)"))
+        raise UsageError(
+            f"there is no workload {what} {place}", remedy=_near(name, elsewhere or names, "check the name and the namespace (-n)")
+        )
     raise UsageError(
         f"{clean(name)} is the name of several workloads: {_listed(str(refs[row]) for row in found)}",
         remedy="say which one with -n NAMESPACE, or as KIND/NAME",
