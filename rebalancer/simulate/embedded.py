@@ -18,6 +18,7 @@ from rebalancer.simulate.load import LoadModel
 from rebalancer.simulate.prometheus import PrometheusServer
 from rebalancer.simulate.series import ClusterSeries, SampleFaults
 from rebalancer.simulate.series_labels import Directory, SeriesOptions
+from rebalancer.simulate.ticking import Ticker
 from rebalancer.simulate.world import World
 
 CONTEXT = "embedded"
@@ -40,10 +41,13 @@ class EmbeddedCluster:
         history_s: float = 3600.0,
         tls: ssl.SSLContext | None = None,
         http: Callable[..., HttpServer] = HttpServer,
+        speed: float = 0.0,
     ) -> None:
         """``history_s``: how far back samples reach at the start. ``tls``: serve both over https with this context.
 
         ``http`` makes the server under each endpoint from what `HttpServer` takes, for whoever measures or changes what travels.
+        ``speed``: virtual seconds that pass in each real one, by themselves; 0: time passes in `advance` alone. A world that was made with
+        the real time as its ``now`` and runs at speed 1 can be used by commands that know nothing of virtual time.
         """
         self.world = world
         load = world.load or LoadModel(world)
@@ -52,13 +56,18 @@ class EmbeddedCluster:
         server = partial(http, tls=tls)
         self.api = ApiServer(world, port=port, http=server)
         self.prometheus = PrometheusServer(world, self.series, port=prometheus_port, http=server)
+        self._clock = Ticker(world, speed) if speed > 0 else None
 
     def __enter__(self) -> EmbeddedCluster:
         self.api.start()
         self.prometheus.start()
+        if self._clock is not None:
+            self._clock.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._clock is not None:
+            self._clock.stop()
         self.api.stop()
         self.prometheus.stop()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from rebalancer.simulate.embedded import EmbeddedCluster
 from rebalancer.simulate.kubelet import STARTUP
 from rebalancer.simulate.pods import delete_pod, is_terminating, with_condition
 from rebalancer.simulate.scenario import bare_world
@@ -160,3 +163,15 @@ def test_agents_that_never_rest_are_reported() -> None:
     world.agents.append(Busy())
     with pytest.raises(RuntimeError, match="did not come to rest"):
         world.settle(rounds=5)
+
+
+def test_a_clock_that_runs_by_itself_lets_pods_start() -> None:
+    """With a speed, virtual time passes without anybody calling advance."""
+    world = _world()
+    deployment(world, "web", 2)
+    with EmbeddedCluster(world, speed=600.0):
+        for _ in range(200):
+            if len(_running(world)) == 2:
+                break
+            threading.Event().wait(0.05)
+    assert len(_running(world)) == 2
