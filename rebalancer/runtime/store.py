@@ -64,8 +64,9 @@ class ConfigMapStore:
         KubernetesUnreachable when it is open whether the write took place.
         """
         text = dump_memory(memory).decode()
+        certain = not self._unanswered
         self._find_unanswered(deadline)
-        if self._stored is not None and self._stored.data.get(KEY) == text:
+        if certain and self._stored is not None and self._stored.data.get(KEY) == text:
             return
         try:
             self._stored = write_config_map(

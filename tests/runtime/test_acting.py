@@ -1,0 +1,205 @@
+"""Written down before it is tried, struck out when it did not happen: no crash, stop or conflict makes an eviction forgotten."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from structlog.testing import capture_logs
+
+from rebalancer.act.outcome import Outcome, Result
+from rebalancer.deadline import Deadline
+from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesUnreachable
+from rebalancer.plan.model import Move, Plan
+from rebalancer.runtime.acting import Acting, open_move
+from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove
+from rebalancer.state.history import PastEviction
+from rebalancer.state.tables import WorkloadRef
+from tests.act.plans import AT, FakeActuator, move, plan, report
+from tests.support.builder import cluster, node, pod
+
+NODES = (report("hot", 0.9), report("cool", 0.2))
+STATE = cluster(
+    nodes=[node("hot", load={"cpu": 0.9}), node("cool")],
+    pods=[pod(f"web-{i}", on="hot", namespace="shop", workload="web", uid=f"uid-web-{i}", controller="rs-1") for i in (1, 2, 3)],
+)
+PLAN = plan(move("web-1", before=0.9, after=0.7), move("web-2", before=0.7, after=0.55), nodes=NODES)
+
+
+@dataclass
+class FakeStore:
+    """Keeps every state of the memory that was saved, in ``saved``; ``fails`` may raise by the number of the save (from 1)."""
+
+    fails: Callable[[int], None] = lambda number: None
+    saved: list[Memory] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    def load(self, *, deadline: Deadline) -> Memory:
+        return Memory()
+
+    def save(self, memory: Memory, *, deadline: Deadline) -> None:
+        deadline.remaining()
+        self.fails(len(self.saved) + 1)
+        self.saved.append(memory)
+        self.log.append(f"save {' '.join(e.pod for e in memory.evictions)}".strip())
+
+
+def failing(at: int, error: KubernetesError) -> Callable[[int], None]:
+    """Fails from the ``at``-th save on."""
+
+    def fail(number: int) -> None:
+        if number >= at:
+            raise error
+
+    return fail
+
+
+def acted(
+    actuator: FakeActuator, store: FakeStore, deadline: Deadline, *, made: Plan = PLAN, memory: Memory | None = None
+) -> tuple[Acting, list[Outcome]]:
+    acting = Acting(actuator, store, plan=made, state=STATE, memory=memory or Memory())
+    _, outcomes = acting.run(at=AT, deadline=deadline)
+    return acting, outcomes
+
+
+def pods(memory: Memory) -> list[str]:
+    assert [m.eviction.pod for m in memory.open_moves] == [e.pod for e in memory.evictions]
+    return [e.pod for e in memory.evictions]
+
+
+def test_each_eviction_is_written_down_before_it_is_tried(deadline: Deadline) -> None:
+    """After the memory was saved once, and after the taints: a crash at any point forgets nothing."""
+    store = FakeStore()
+    actuator = FakeActuator(calls=store.log)
+    acting, outcomes = acted(actuator, store, deadline)
+    assert store.log == ["save", "prepare", "save web-1", "web-1", "save web-1 web-2", "web-2"]
+    assert [outcome.result for outcome in outcomes] == [Result.EVICTED, Result.EVICTED]
+    assert acting.memory == store.saved[-1]
+
+
+@pytest.mark.parametrize("result", [r for r in Result if r is not Result.EVICTED])
+def test_what_did_not_happen_is_struck_out(result: Result, deadline: Deadline) -> None:
+    """A refused eviction starts no cooldown, fills no budget, and holds no workload in flight."""
+    store = FakeStore()
+    acting, _ = acted(FakeActuator(results={"web-1": result}, stops=()), store, deadline)
+    assert [pods(memory) for memory in store.saved] == [[], ["web-1"], [], ["web-2"]]
+    assert pods(acting.memory) == ["web-2"]
+
+
+def test_a_memory_that_cannot_be_saved_at_first_evicts_and_taints_nothing(deadline: Deadline) -> None:
+    """The cycle fails as a whole."""
+    actuator = FakeActuator()
+    with pytest.raises(KubernetesUnreachable):
+        acted(actuator, FakeStore(fails=failing(1, KubernetesUnreachable("no answer"))), deadline)
+    assert actuator.calls == []
+
+
+def test_an_eviction_that_cannot_be_written_down_is_not_tried_nor_any_after_it(deadline: Deadline) -> None:
+    """Without memory, no eviction."""
+    actuator = FakeActuator()
+    error = KubernetesConflict("ConfigMap a/b was changed by somebody else", remedy="run only one controller")
+    acting, outcomes = acted(actuator, FakeStore(fails=failing(3, error)), deadline)
+    assert actuator.calls == ["prepare", "web-1"]
+    assert [outcome.result for outcome in outcomes] == [Result.EVICTED, Result.ABANDONED]
+    assert outcomes[1].reason == "not tried: ConfigMap a/b was changed by somebody else: run only one controller"
+    assert pods(acting.memory) == ["web-1"]
+
+
+def test_a_failed_strike_out_is_told_and_errs_on_the_side_of_rest(deadline: Deadline) -> None:
+    """The store still holds the eviction: a cooldown too long, never one too short."""
+    store = FakeStore(fails=failing(3, KubernetesUnreachable("no answer")))
+    with capture_logs() as logs:
+        acting, outcomes = acted(FakeActuator(results={"web-1": Result.BLOCKED}), store, deadline)
+    assert [outcome.result for outcome in outcomes] == [Result.BLOCKED, Result.ABANDONED]
+    assert pods(store.saved[-1]) == ["web-1"]
+    assert pods(acting.memory) == []
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == [
+        "an eviction that did not happen stays remembered until the next cycle"
+    ]
+
+
+def test_an_eviction_that_a_stop_prevented_is_struck_out_all_the_same() -> None:
+    """The stop ends the cycle's deadline, so striking out has a time of its own."""
+    stop = threading.Event()
+    store = FakeStore()
+    actuator = FakeActuator(results={"web-1": Result.ABANDONED}, on_carry_out=lambda move: stop.set())
+    acting, outcomes = acted(actuator, store, Deadline.after(20, stop=stop))
+    assert [pods(memory) for memory in store.saved] == [[], ["web-1"], []]
+    assert [outcome.result for outcome in outcomes] == [Result.ABANDONED, Result.ABANDONED]
+    assert pods(acting.memory) == []
+
+
+@pytest.mark.parametrize(("mode", "result"), [("dry-run", Result.RECORDED), ("annotate", Result.ANNOTATED)])
+def test_only_evict_mode_remembers_moves(mode: str, result: Result, deadline: Deadline) -> None:
+    """What was only shown or marked starts no cooldown."""
+    store = FakeStore()
+    actuator = FakeActuator(results={"web-1": result, "web-2": result})
+    acting, _ = acted(actuator, store, deadline, made=plan(move("web-1"), move("web-2"), mode=mode))
+    assert store.saved == [Memory()]
+    assert acting.memory == Memory()
+
+
+def test_too_many_moves_under_way_stop_further_ones(deadline: Deadline) -> None:
+    """The memory has a bound, and beyond it nothing could be followed."""
+    one = open_move(move("web-1"), STATE, at=AT, loads={})
+    actuator = FakeActuator()
+    _, outcomes = acted(actuator, FakeStore(), deadline, memory=Memory(open_moves=(one,) * MOST_OPEN))
+    assert actuator.calls == ["prepare"]
+    assert {outcome.result for outcome in outcomes} == {Result.ABANDONED}
+    assert f"{MOST_OPEN} earlier moves wait for their replacements" in outcomes[0].reason
+
+
+def test_every_move_is_logged_once_with_its_answer(deadline: Deadline) -> None:
+    """One line a move, whatever became of it."""
+    with capture_logs() as logs:
+        acted(FakeActuator(results={"web-2": Result.FAILED}), FakeStore(), deadline)
+    lines = [entry for entry in logs if entry["event"] == "move"]
+    assert [(line["pod"], line["result"], line["answer"]) for line in lines] == [
+        ("shop/web-1", "evicted", "web-1 evicted"),
+        ("shop/web-2", "failed", "web-2 failed"),
+    ]
+
+
+def test_the_notes_of_preparing_are_handed_on(deadline: Deadline) -> None:
+    """Taints put or failed are part of what the cycle tells."""
+    notes, _ = Acting(FakeActuator(notes=("soft taint put on hot",)), FakeStore(), plan=PLAN, state=STATE, memory=Memory()).run(
+        at=AT, deadline=deadline
+    )
+    assert notes == ("soft taint put on hot",)
+
+
+def opened(made: Move, loads: dict[str, float]) -> OpenMove:
+    return open_move(made, STATE, at=AT, loads=loads)
+
+
+def test_an_open_move_holds_what_later_cycles_need() -> None:
+    """Who, from where, to where, when, how much."""
+    kept = opened(move("web-1"), {"cpu": 0.9})
+    assert kept.eviction == PastEviction(
+        at=AT,
+        pod_uid="uid-web-1",
+        namespace="shop",
+        pod="web-1",
+        workload=WorkloadRef("Deployment", "shop", "web"),
+        controller_uid="rs-1",
+        tenant=None,
+        source="hot",
+        destination="cool",
+        usage={"cpu": 2.0},
+    )
+
+
+def test_the_predicted_falls_of_a_plan_add_up_from_one_start() -> None:
+    """The second move's loads in the plan include the first; remembered, each stands for itself, since the first may be refused."""
+    second = opened(move("web-2", before=0.7, after=0.55), {"cpu": 0.9})
+    assert second.source_before == {"cpu": 0.9}
+    assert second.predicted_fall("cpu") == pytest.approx(0.15)
+    assert second.predicted_fall("memory") != second.predicted_fall("memory")
+
+
+def test_an_unknown_load_of_the_source_predicts_nothing() -> None:
+    """Absent, not zero."""
+    kept = opened(move("web-1"), {})
+    assert (kept.source_before, kept.predicted_source_after) == ({}, {})
