@@ -62,7 +62,7 @@ def test_every_rejected_node_has_a_reason_and_is_tallied_once(state: ClusterStat
 
 @_examples(50)
 @given(state=clusters(), data=st.data())
-def test_scores_of_every_plugin_stay_between_0_and_100(state: ClusterState, data: st.DataObject) -> None:
+def test_d7_scores_of_every_plugin_stay_between_0_and_100(state: ClusterState, data: st.DataObject) -> None:
     """For every pod, any feasible set, any bookings; the total is finite where feasible and -inf elsewhere."""
     placements = Placements(state)
     _book_some(data, state, placements)
