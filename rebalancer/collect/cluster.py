@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -62,25 +62,65 @@ class ClusterObjects:
     odd: Mapping[str, int] = field(default_factory=dict)
 
 
-class _Reader:
-    """Lists one resource after the other and keeps count of what could not be read."""
+class ClusterSource(Protocol):
+    """Where a cycle gets the cluster's objects from."""
 
-    def __init__(self, client: KubeClient, deadline: Deadline) -> None:
+    def read(self, *, deadline: Deadline) -> ClusterObjects:
+        """All objects as they are now. Raises as `read_cluster`."""
+        ...
+
+
+class Reader(Protocol):
+    """Gives all objects of one resource after the other."""
+
+    def read(self, resource: Resource[T]) -> tuple[list[T], Mapping[str, int]]:
+        """The objects, and reason -> number of those that could not be read."""
+        ...
+
+
+class ListedCluster:
+    """Lists everything each time: nothing is kept, nothing can be out of date."""
+
+    def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._deadline = deadline
-        self.odd: Counter[str] = Counter()
+
+    def read(self, *, deadline: Deadline) -> ClusterObjects:
+        return read_cluster(self._client, deadline=deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lister:
+    client: KubeClient
+    deadline: Deadline
+
+    def read(self, resource: Resource[T]) -> tuple[list[T], Mapping[str, int]]:
+        listed = list_all(self.client, resource, deadline=self.deadline)
+        return listed.items, listed.odd
+
+
+@dataclass(slots=True)
+class _Counting:
+    """Keeps count of what could not be read."""
+
+    reader: Reader
+    odd: Counter[str] = field(default_factory=Counter)
 
     def read(self, resource: Resource[T]) -> list[T]:
-        listed = list_all(self._client, resource, deadline=self._deadline)
-        for reason, count in listed.odd.items():
+        items, odd = self.reader.read(resource)
+        for reason, count in odd.items():
             self.odd[f"{resource.name}: {reason}"] += count
-        return listed.items
+        return items
 
 
 def read_cluster(client: KubeClient, *, deadline: Deadline) -> ClusterObjects:
     """Read everything. Raises what `list_all` raises (unreachable, forbidden, absent, expired, throttled past the deadline), and
     KubernetesError when the cluster has no kube-system namespace and so no identity."""
-    reader = _Reader(client, deadline)
+    return gather(_Lister(client, deadline))
+
+
+def gather(each: Reader) -> ClusterObjects:
+    """Put together what a reader gives. Raises what it raises, and KubernetesError as `read_cluster`."""
+    reader = _Counting(each)
     pods = reader.read(resources.PODS)
     nodes = reader.read(resources.NODES)
     namespaces = reader.read(resources.NAMESPACES)

@@ -22,6 +22,7 @@ from rebalancer.kube.limiter import TokenBucket
 from rebalancer.kube.lists import Page, Resource
 from rebalancer.kube.retries import Backoff, retry
 from rebalancer.kube.status import BUDGET_CAUSE, read_status, retry_after_s
+from rebalancer.kube.stream import Stream
 from rebalancer.kube.transport import JSON, Answer, Call, Transport
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -112,6 +113,19 @@ class KubeClient:
         call = Call(method=method, path=path, query=query, body=body, content_type=content_type, accept=accept)
         return self._send(call, deadline=deadline, write=write)
 
+    def stream(
+        self, path: str, *, query: Sequence[tuple[str, str]] = (), accept: str = JSON, silence_s: float, verb: str = "watch"
+    ) -> Stream:
+        """An answer that is read as it comes (see `Stream`); the caller closes it. Not counted against the rate: its callers back off.
+
+        ``verb``: what RBAC calls the request. Raises as `request`.
+        """
+        call = Call(method="GET", path=path, query=query, accept=accept, verb=verb)
+        answer = self._transport.open(call, silence_s=silence_s)
+        if isinstance(answer, Stream):
+            return answer
+        raise self._transport.refusal(answer, call)
+
     def refusal(self, answer: Answer, *, method: str, path: str) -> KubernetesError:
         """The error that `request` would have raised for an answer of `send`."""
         return self._transport.refusal(answer, Call(method=method, path=path))
@@ -135,7 +149,7 @@ class KubeClient:
         token = ""
         while True:
             page = self._page(resource, decoder, self._page_query(query, token=token), deadline)
-            yield Page(items=page.items, resource_version=page.resource_version, odd=page.odd)
+            yield Page(items=page.items, resource_version=page.resource_version, odd=page.odd, odd_keys=page.odd_keys)
             if not page.next_token:
                 return
             if page.next_token == token:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -36,6 +37,8 @@ class DecodedPage(Generic[T]):
     resource_version: str
     next_token: str
     odd: Counter[str]
+    odd_keys: Mapping[str, str]
+    """Key (see `key_of`) -> reason, of the odd objects whose name could be read."""
 
 
 class NotAPage(ValueError):
@@ -63,6 +66,7 @@ class PageDecoder(Generic[T]):
             resource_version=page.metadata.resourceVersion,
             next_token=page.metadata.next_token or "",
             odd=Counter(),
+            odd_keys={},
         )
 
     def _one_by_one(self, body: bytes) -> DecodedPage[T]:
@@ -72,9 +76,59 @@ class PageDecoder(Generic[T]):
             raise NotAPage(str(error)) from error
         items: list[T] = []
         odd: Counter[str] = Counter()
+        odd_keys: dict[str, str] = {}
         for raw in page.items or []:
             try:
                 items.append(self._single.decode(raw))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                odd[_INDEX.sub("[]", str(error))] += 1
-        return DecodedPage(items=items, resource_version=page.metadata.resourceVersion, next_token=page.metadata.next_token or "", odd=odd)
+                reason = odd_reason(error)
+                odd[reason] += 1
+                if (head := read_head(raw)) is not None:
+                    odd_keys[head.key] = reason
+        return DecodedPage(
+            items=items,
+            resource_version=page.metadata.resourceVersion,
+            next_token=page.metadata.next_token or "",
+            odd=odd,
+            odd_keys=odd_keys,
+        )
+
+
+class _HeadMeta(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class Head(msgspec.Struct):
+    """The least that every object says of itself: which it is, and which version of it."""
+
+    metadata: _HeadMeta
+
+    @property
+    def key(self) -> str:
+        return key_of(namespace=self.metadata.namespace, name=self.metadata.name)
+
+    @property
+    def version(self) -> str:
+        return self.metadata.resource_version
+
+
+_decode_head: Final = msgspec.json.Decoder(Head).decode
+
+
+def key_of(*, namespace: str, name: str) -> str:
+    """The name of an object among all of its kind; sorts as the API server sorts its lists."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def read_head(raw: msgspec.Raw) -> Head | None:
+    """None for an object without a name."""
+    try:
+        return _decode_head(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def odd_reason(error: Exception) -> str:
+    return _INDEX.sub("[]", str(error))

@@ -37,6 +37,10 @@ class TlsRefused(NotSent):
     """The two sides do not trust each other: trying again is of no use."""
 
 
+class TooSlow(KubernetesUnreachable):
+    """Nothing, or not all, came in time."""
+
+
 class NotAnApiServer(KubernetesUnreachable):
     """Something answered that is no Kubernetes API server: trying again is of no use."""
 
@@ -92,8 +96,8 @@ def no_time_left(*, operation: Operation, server: str) -> NotSent:
     return NotSent(f"no time was left to {operation.sentence} at {server}", remedy="allow a longer time for the whole run")
 
 
-def too_slow(*, operation: Operation, server: str, seconds: float) -> KubernetesUnreachable:
-    return KubernetesUnreachable(
+def too_slow(*, operation: Operation, server: str, seconds: float) -> TooSlow:
+    return TooSlow(
         f"{server} did not finish its answer to {operation.sentence} within {seconds:.3g} s",
         remedy="look at the load of the API server, or allow longer time-outs",
     )

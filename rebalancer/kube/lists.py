@@ -1,15 +1,15 @@
 """What can be listed, and a whole list of it that survives a bad moment of the API server.
 
-A cycle builds its state from lists, never from a watch: a paged list is always consistent (all its pages share one resourceVersion) and
-costs a fraction of a second. What an item looks like is declared in `wire`; what is listed, in `resources`; how the bytes travel, in
+A paged list is always consistent (all its pages share one resourceVersion): what a watch tells afterwards (`watch`) builds on one, and is
+held against the next. What an item looks like is declared in `wire`; what is listed, in `resources`; how the bytes travel, in
 `client`. Nothing here knows a Kubernetes kind.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -46,6 +46,8 @@ class Page(Generic[T]):
     items: list[T]
     resource_version: str
     odd: Counter[str]
+    odd_keys: Mapping[str, str] = field(default_factory=dict)
+    """Key -> reason, of those whose name could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,20 @@ class Listed(Generic[T]):
     resource_version: str
     odd: Counter[str]
     restarts: int = 0
+    odd_keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def list_all(client: KubeClient, resource: Resource[T], *, deadline: Deadline, query: Sequence[tuple[str, str]] = ()) -> Listed[T]:
+def list_all(
+    client: KubeClient,
+    resource: Resource[T],
+    *,
+    deadline: Deadline,
+    query: Sequence[tuple[str, str]] = (),
+    recall: Callable[[T], T] | None = None,
+) -> Listed[T]:
     """All items of ``resource``.
 
+    ``recall`` may give for an item an equal one that the caller holds already, page by page, so that a list beside a list costs no memory.
     Each page is retried by the client. A continue token that has expired (410) makes the list start afresh, at most MAX_RESTARTS times:
     pages of two versions are never mixed, since a pod that moved between them would be seen twice or not at all.
     Raises what `KubeClient.pages` raises; KubernetesExpired when the list expired once too often.
@@ -69,7 +80,7 @@ def list_all(client: KubeClient, resource: Resource[T], *, deadline: Deadline, q
     restarts = 0
     while True:
         try:
-            return _list_once(client, resource, deadline=deadline, query=query, restarts=restarts)
+            return _list_once(client, resource, deadline=deadline, query=query, restarts=restarts, recall=recall)
         except KubernetesExpired as error:
             if restarts == MAX_RESTARTS:
                 raise KubernetesExpired(
@@ -81,13 +92,21 @@ def list_all(client: KubeClient, resource: Resource[T], *, deadline: Deadline, q
 
 
 def _list_once(
-    client: KubeClient, resource: Resource[T], *, deadline: Deadline, query: Sequence[tuple[str, str]], restarts: int
+    client: KubeClient,
+    resource: Resource[T],
+    *,
+    deadline: Deadline,
+    query: Sequence[tuple[str, str]],
+    restarts: int,
+    recall: Callable[[T], T] | None,
 ) -> Listed[T]:
     items: list[T] = []
     odd: Counter[str] = Counter()
+    odd_keys: dict[str, str] = {}
     version = ""
     for page in client.pages(resource, deadline=deadline, query=query):
-        items.extend(page.items)
+        items.extend(page.items if recall is None else map(recall, page.items))
         odd.update(page.odd)
+        odd_keys.update(page.odd_keys)
         version = page.resource_version
-    return Listed(name=resource.name, items=items, resource_version=version, odd=odd, restarts=restarts)
+    return Listed(name=resource.name, items=items, resource_version=version, odd=odd, restarts=restarts, odd_keys=odd_keys)

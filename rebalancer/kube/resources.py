@@ -34,6 +34,13 @@ AUTOSCALERS: Final = Resource(name="horizontalpodautoscalers", path="/apis/autos
 PRIORITY_CLASSES: Final = Resource(name="priorityclasses", path="/apis/scheduling.k8s.io/v1/priorityclasses", item=PriorityClassWire)
 BUDGETS: Final = Resource(name="poddisruptionbudgets", path="/apis/policy/v1/poddisruptionbudgets", item=BudgetWire)
 
+WATCHED: Final = (PODS, NODES, REPLICA_SET_OWNERS, DEPLOYMENTS, JOBS, CLAIMS, VOLUMES)
+"""What the service keeps current by watch: what grows with the number of pods, and the nodes, which are large.
+
+The rest is small, or changes more often than it is looked at (autoscalers write their status every 15 s), so that a list is cheaper. What
+disruption budgets allow is wanted as late as possible.
+"""
+
 ALL_LISTS: Final = (
     PODS,
     NODES,

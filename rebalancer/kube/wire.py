@@ -78,6 +78,7 @@ class MetaWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     owner_references: tuple[OwnerWire, ...] | None = None
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    resource_version: str = ""
 
     @property
     def controller(self) -> OwnerWire | None:
@@ -130,6 +131,11 @@ class NodeMetaWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     creation_timestamp: datetime | None = None
+    resource_version: str = ""
+
+    @property
+    def namespace(self) -> str:
+        return ""
 
 
 class TaintWire(msgspec.Struct, frozen=True, gc=False):

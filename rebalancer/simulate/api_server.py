@@ -134,11 +134,19 @@ class ApiServer:
         if fault is not None and fault.act is Act.GONE:
             raise expired()
         broken = fault is not None and fault.act is Act.WATCH_ERROR
-        watch = Watch(self.world, place.kind, place.namespace, request.query, stopping=self._http.stopping, error_at_once=broken)
+        watch = Watch(
+            self.world,
+            place.kind,
+            place.namespace,
+            request.query,
+            stopping=self._http.stopping,
+            metadata_only=_metadata_only(request),
+            error_at_once=broken,
+        )
         return Answer(stream=watch)
 
     def _read(self, place: Place, request: Request, fault: Fault | None) -> Answer:
-        metadata_only = "PartialObjectMetadata" in request.headers.get("accept", "")
+        metadata_only = _metadata_only(request)
         if not place.name:
             expire = fault is not None and fault.act is Act.GONE
             return Answer(body=self._lists.page(place.kind, place.namespace, request.query, metadata_only=metadata_only, expire=expire))
@@ -148,6 +156,10 @@ class ApiServer:
         if place.subresource not in ("", "status"):
             raise ApiError(404, f"the server does not serve {place.resource}")
         return _json(partial_metadata(entry.value)) if metadata_only else Answer(body=entry.encoded())
+
+
+def _metadata_only(request: Request) -> bool:
+    return "PartialObjectMetadata" in request.headers.get("accept", "")
 
 
 def _scale(value: Json) -> Json:

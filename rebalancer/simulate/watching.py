@@ -10,7 +10,7 @@ import msgspec
 
 from rebalancer.simulate.api_errors import ApiError
 from rebalancer.simulate.kinds import Json, Kind
-from rebalancer.simulate.listing import selection
+from rebalancer.simulate.listing import partial_metadata, selection
 from rebalancer.simulate.world import Change, World
 
 _SLICE_S = 0.05
@@ -41,11 +41,13 @@ class Watch:
         query: Mapping[str, str],
         *,
         stopping: Event,
+        metadata_only: bool = False,
         error_at_once: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._world, self._kind, self._namespace = world, kind, namespace
         self._wanted = selection(query)
+        self._shape: Callable[[Json], Json] = partial_metadata if metadata_only else lambda value: value
         self._bookmarks = query.get("allowWatchBookmarks", "") in ("1", "true", "True")
         self._stopping, self._clock, self._error_at_once = stopping, clock, error_at_once
         try:
@@ -67,7 +69,7 @@ class Watch:
             return
         for value in self._initial:
             if self._wanted is None or self._wanted(value):
-                yield _line("ADDED", value)
+                yield _line("ADDED", self._shape(value))
         bookmark_at = self._clock() + _BOOKMARK_EVERY_S
         while not self._stopping.is_set() and self._clock() < self._until:
             changes = self._next()
@@ -97,9 +99,9 @@ class Watch:
         if self._namespace is not None and change.value["metadata"].get("namespace") != self._namespace:
             return None
         if self._wanted is None:
-            return _line(change.type, change.value)
+            return _line(change.type, self._shape(change.value))
         now = self._wanted(change.value) and change.type != "DELETED"
         before = change.before is not None and self._wanted(change.before)
         if now:
-            return _line("MODIFIED" if before else "ADDED", change.value)
-        return _line("DELETED", change.value) if before else None
+            return _line("MODIFIED" if before else "ADDED", self._shape(change.value))
+        return _line("DELETED", self._shape(change.value)) if before else None
