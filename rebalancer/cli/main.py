@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from rebalancer.cli.errors import report
+from rebalancer.cli.errors import INTERRUPTED_STATUS, report
 from rebalancer.cli.output import CLOSED_PIPE_STATUS, abandon_stdout, print_text
 from rebalancer.cli.version import version_line
 
@@ -80,6 +80,8 @@ def run(arguments: Sequence[str], *, program: str = "rebalancer", application: t
         return _flushed(exit_.code if isinstance(exit_.code, int) else 0 if exit_.code is None else 1)
     except (Exception, KeyboardInterrupt) as error:
         return _flushed(report(error, debug=debug))
+    if result == INTERRUPTED_STATUS:  # the library turns Ctrl-C into a bare status, without a word
+        return _flushed(report(KeyboardInterrupt(), debug=debug))
     return _flushed(result if isinstance(result, int) else 0)
 
 

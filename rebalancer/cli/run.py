@@ -118,7 +118,6 @@ def _say_how_it_starts(session: Session, connections: Connections) -> None:
         evictions=f"at most {budgets.total} in {budgets.window:g}s, {budgets.per_node} from one node",
         api_server=connections.client.server,
         prometheus=connections.prometheus.url,
-        listen=str(session.settings.listen),
     )
 
 
@@ -145,6 +144,8 @@ def _judge(result: CycleResult) -> None:
 
 
 def _serve(parts: Parts, stop: threading.Event) -> None:
+    import structlog
+
     from rebalancer.runtime.server import HealthServer
     from rebalancer.runtime.service import Service
 
@@ -153,6 +154,7 @@ def _serve(parts: Parts, stop: threading.Event) -> None:
     certificate = None if tls.cert_file is None or tls.key_file is None else (tls.cert_file, tls.key_file)
     with HealthServer(settings.listen, health=parts.health, exposition=parts.metrics.exposition, certificate=certificate) as server:
         parts.health.watch("http", server.alive)
+        structlog.get_logger(__name__).info("serving", listen=str(server.address), paths=["/healthz", "/readyz", "/metrics"])
         finished = Service(parts, stop=stop).run()
     if not finished:
         # A request hangs in a thread that nothing can interrupt; waiting for it would break the promise to end in time.
