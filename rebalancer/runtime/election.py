@@ -109,10 +109,10 @@ Action: TypeAlias = Read | Write | Wait
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a candidate knows. ``record``: the last one seen; it outlives the deletion of the Lease, since its holder may not know of it.
+    """What a candidate knows. ``record``: the last one seen; when the Lease is gone since, it stays, without a version.
 
-    ``changed_at``: when it was first seen as it is. ``renewed_at``: when the last confirmed write of this leadership was sent; None while
-    not leading. ``tried_at``: start of the current try. ``outrun``: a write of this try was refused already.
+    ``changed_at``: when it was first seen as it is, or gone. ``renewed_at``: when the last confirmed write of this leadership was sent;
+    None while not leading. ``tried_at``: start of the current try. ``outrun``: a write of this try was refused already.
     """
 
     record: LeaseRecord | None = None
@@ -173,17 +173,18 @@ class Election:
     def release(self, standing: Standing) -> LeaseClaim | None:
         """The write that gives the lease away; None if the record names another holder. Only after the last write of the leadership."""
         record = standing.record
-        if record is None or record.holder != self.identity:
+        if record is None or record.holder != self.identity or not record.version:
             return None
         return LeaseClaim(over=record, holder="", duration_s=RELEASED_S, transitions=record.transitions, acquires=False)
 
     def _seen(self, standing: Standing, record: LeaseRecord | None, *, now: float, chance: float) -> tuple[Standing, Action]:
         if standing.renewed_at is not None and (record is None or record.holder != self.identity):
-            # A Lease that is gone is anybody's: the first to create it leads, and may have done so already.
             lost = "it was deleted" if record is None else f"{record.holder or 'nobody'} holds it now"
             standing = replace(standing, renewed_at=None, lost=lost)
         if record is not None:
             standing = self._noticed(standing, record, now=now)
+        elif standing.record is not None:
+            standing = self._noticed(standing, replace(standing.record, version=""), now=now)
         if self._is_free(standing, now=now):
             return standing, self._claim(record, after=standing.record)
         return standing, self._wait(standing, now=now, chance=chance)
@@ -191,13 +192,18 @@ class Election:
     def _noticed(self, standing: Standing, record: LeaseRecord, *, now: float) -> Standing:
         """Any write counts as a sign of life, whatever it changed."""
         before = standing.record
-        if before is not None and (before.version, before.holder) == (record.version, record.holder):
+        if before is not None and before.version == record.version:
             return standing
         return replace(standing, record=record, changed_at=now)
 
     def _is_free(self, standing: Standing, *, now: float) -> bool:
         record = standing.record
-        if record is None or record.holder in ("", self.identity):
+        if record is None:
+            return True
+        if not record.version:
+            # Somebody deleted the Lease, and whoever held it last, seen by us or not, may not know of it yet.
+            return now - standing.changed_at >= max(record.duration_s, self.timing.lease_s)
+        if record.holder in ("", self.identity):
             return True
         return now - standing.changed_at >= (record.duration_s or self.timing.lease_s)
 
