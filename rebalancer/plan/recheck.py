@@ -49,7 +49,8 @@ def _still(move: Move, bench: Bench) -> ProposedMove | str:
     landing = bench.destinations.predict(pod, node)
     if not isinstance(landing, Landing):
         return f"{landing.gate.value}: {landing.reason}"
-    if state.nodes.names[landing.destination] not in (move.destination, *move.alternatives):
+    likely = {state.nodes.names[node] for node in (landing.destination, *landing.alternatives)}
+    if not likely & {move.destination, *move.alternatives}:
         return f"its replacement would now land on {state.nodes.names[landing.destination]}, not on {move.destination}"
     cost = bench.scene.spec.gain.disruption_cost
     if not landing.gain > cost:
