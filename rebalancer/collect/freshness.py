@@ -7,6 +7,7 @@ after ``maxAge``, however high its last value was; a single failed scrape is not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,9 @@ SeriesKey = frozenset[tuple[str, str]]
 
 def series_key(labels: Labels) -> SeriesKey:
     """What makes two answers speak of the same series: all labels but the metric's name."""
-    return frozenset((name, value) for name, value in labels.items() if name != "__name__")
+    if "__name__" in labels:
+        return frozenset((name, value) for name, value in labels.items() if name != "__name__")
+    return frozenset(labels.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +48,6 @@ class Ages:
 NO_AGES = Ages(by_series={}, by_node={}, live=frozenset(), known=False)
 
 
-def ages_from_stamps(live: Answer, last_seen: Answer | None, *, at: float) -> Ages:
-    """From answers whose values are unix times of raw samples; ``last_seen`` covers series that may be gone."""
-    by_series: dict[SeriesKey, float] = {}
-    for answer in (last_seen, live):
-        if answer is not None:
-            for labels, stamp in zip(answer.labels, answer.values[:, -1].tolist(), strict=True):
-                if np.isfinite(stamp):
-                    by_series[series_key(labels)] = max(0.0, at - stamp)
-    return Ages(by_series=by_series, by_node={}, live=frozenset(map(series_key, live.labels)))
-
-
 def ages_from_query(answer: Answer, resolution: Resolution) -> Ages:
     """From an answer whose values are ages; a node with two ages has the older one, one with a senseless age has none."""
     by_node: dict[str, float] = {}
@@ -74,9 +66,20 @@ def read_ages(
 ) -> Ages:
     """Ages of the series in ``usage``; the wider search is made only when one of them is not live."""
     live = ask_live()
-    keys = frozenset(map(series_key, live.labels))
-    gone = any(series_key(labels) not in keys for labels in usage)
-    return ages_from_stamps(live, ask_last_seen() if gone else None, at=at)
+    keys = [series_key(labels) for labels in live.labels]
+    known = frozenset(keys)
+    by_series: dict[SeriesKey, float] = {}
+    if any(series_key(labels) not in known for labels in usage):
+        seen = ask_last_seen()
+        by_series.update(_ages_by_series(seen, map(series_key, seen.labels), at=at))
+    by_series.update(_ages_by_series(live, keys, at=at))
+    return Ages(by_series=by_series, by_node={}, live=known)
+
+
+def _ages_by_series(answer: Answer, keys: Iterable[SeriesKey], *, at: float) -> Mapping[SeriesKey, float]:
+    """From an answer whose values are unix times of raw samples."""
+    stamps = zip(keys, answer.values[:, -1].tolist(), strict=True)
+    return {key: max(0.0, at - stamp) for key, stamp in stamps if math.isfinite(stamp)}
 
 
 def too_old(age_s: float, *, max_age_s: float) -> str:

@@ -7,7 +7,7 @@ cannot be had is inert and says why; only when no signal at all can be had is th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -205,21 +205,22 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
     error: MetricsError | None = None
     best: tuple[PodWay, PodUsage, int] | None = None
     for way in plan.pods:
-        answers, failure = _shards(asking, way)
-        if failure is not None:
-            failures.append(failure.message)
-            error = error or failure
+        parts = _Shards(asking, way)
         usage = assemble_pods(
-            answers,
+            parts.answers(),
             directory=asking.directory,
             node_label=forced_label(spec),
             maximum=plan.maximum,
             at=asking.at,
             max_age_s=spec.metrics.max_age,
         )
+        failure = parts.failure
+        if failure is not None:
+            failures.append(failure.message)
+            error = error or failure
         matched = _own_pods(usage, asking.directory)
         if not matched and failure is None:
-            failures.append(f"query {way.usage[0].name!r} found {sum(map(len, answers))} series and no pod of the cluster among them")
+            failures.append(f"query {way.usage[0].name!r} found {parts.series} series and no pod of the cluster among them")
         if best is None or matched > best[2]:
             best = (way, usage, matched)
         if best[2] >= ENOUGH * len(asking.directory.pod_nodes) or isinstance(failure, PrometheusUnreachable):
@@ -234,22 +235,37 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
     return _Reading(source=way.source, pods=usage, dropped=usage.dropped)
 
 
-def _shards(asking: Asking, way: PodWay) -> tuple[list[Answer], MetricsError | None]:
-    """The shards that were answered; the pods of one that was not are unknown, those of the others need not be."""
-    answers: list[Answer] = []
-    failed: MetricsError | None = None
-    for query in way.usage:
-        try:
-            answers.append(asking.instant(query))
-        except MetricsError as error:
-            failed = failed or error
-            if isinstance(error, PrometheusUnreachable):
-                break
-    return answers, failed
+class _Shards:
+    """The shards of one way to measure pods, asked for one by one so that only one answer is in memory.
+
+    The pods of a shard that is not answered are unknown, those of the others need not be.
+    """
+
+    def __init__(self, asking: Asking, way: PodWay) -> None:
+        self._asking = asking
+        self._way = way
+        self.failure: MetricsError | None = None
+        """The first."""
+        self.series = 0
+
+    def answers(self) -> Iterator[Answer]:
+        for query in self._way.usage:
+            try:
+                answer = self._asking.instant(query)
+            except MetricsError as error:
+                self.failure = self.failure or error
+                if isinstance(error, PrometheusUnreachable):
+                    return
+            else:
+                self.series += len(answer)
+                yield answer
 
 
 def _own_pods(usage: PodUsage, directory: NodeDirectory) -> int:
-    return len({key[:2] for key in usage.usage if key[:2] in directory.pod_nodes}) if directory.pod_nodes else len(usage.usage)
+    """How many pods of the cluster have a usage."""
+    if not directory.pod_nodes:
+        return len(usage.usage)
+    return len(directory.pod_nodes.keys() & {(namespace, pod) for namespace, pod, _ in usage.usage})
 
 
 def _read_capacity(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:

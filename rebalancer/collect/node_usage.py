@@ -6,6 +6,7 @@ that are both alive contradict each other even when they agree today, and choosi
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,17 +55,22 @@ def assemble_nodes(answer: Answer, *, resolution: Resolution, ages: Ages, direct
     usage: dict[str, FloatArray] = {}
     age_s: dict[str, float] = {}
     unknown: dict[str, str] = {}
+    whole: list[bool] = np.all(answer.present & np.isfinite(values), axis=1).tolist()
     for node, rows in rows_of.items():
         keys = [series_key(answer.labels[row]) for row in rows]
-        live = [key in ages.live for key in keys]
         age = ages.of(keys, node)
-        if np.isfinite(age):
+        if math.isfinite(age):
             age_s[node] = age
-        joined = _join(answer, values, rows, live, judging, dropped)
-        line, reason = _whole_windows(joined, age_s=age, judging=judging)
+        if len(rows) == 1 and whole[rows[0]] and not age > judging.step_s:  # as nearly all nodes are: nothing to join, hold or doubt
+            line, reason, doubt = values[rows[0]].copy(), "", ""
+            newest_is_known = True
+        else:
+            joined = _join(answer, values, rows, [key in ages.live for key in keys], judging, dropped)
+            line, reason = _whole_windows(joined, age_s=age, judging=judging)
+            doubt, newest_is_known = joined.doubt, bool(np.isfinite(joined.line[-1]))
         stale = ages.failed or (too_old(age, max_age_s=judging.max_age_s) if ages.known else "")
-        if stale and not joined.doubt:
-            dropped[DropReason.STALE] += bool(np.isfinite(joined.line[-1]))
+        if stale and not doubt:
+            dropped[DropReason.STALE] += newest_is_known
             reason = stale
         if reason:
             line[-1] = np.nan

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from rebalancer.collect.prometheus_wire import Answer, Labels
+from rebalancer.collect.prometheus_wire import Answer
 from rebalancer.collect.resolve import resolve, show
 from rebalancer.collect.samples import NodeDirectory
 from rebalancer.collect.sanity import Dropped, DropReason, believed
@@ -51,42 +49,57 @@ def shards(*, directory: NodeDirectory, namespaces: Sequence[str], pods: int) ->
 
 
 def assemble_pods(
-    answers: Sequence[Answer], *, directory: NodeDirectory, node_label: str | None, maximum: float | None, at: float, max_age_s: float
+    answers: Iterable[Answer], *, directory: NodeDirectory, node_label: str | None, maximum: float | None, at: float, max_age_s: float
 ) -> PodUsage:
-    """Join the shards. A pod with two series on one node is unknown, one on a node that is not ours is foreign."""
+    """Join the shards, each of which may be gone before the next is asked for.
+
+    A pod with two series on one node is unknown, one on a node that is not ours is foreign.
+    """
     dropped: Dropped = Counter()
     usage: dict[PlacedPod, float] = {}
+    seen: set[PlacedPod] = set()
     twice: dict[PlacedPod, str] = {}
-    first: dict[PlacedPod, Labels] = {}
     for answer in answers:
         values, counted = believed(answer, maximum=maximum)
         dropped.update(counted)
-        nodes = _nodes(answer, directory=directory, node_label=node_label)
         stale = answer.stamps < at - max_age_s
-        for labels, node, value, is_stale in zip(answer.labels, nodes, values[:, -1].tolist(), stale.tolist(), strict=True):
-            if node is None:
+        first: dict[PlacedPod, int] = {}
+        placed = zip(_keys(answer, directory=directory, node_label=node_label), values[:, -1].tolist(), stale.tolist(), strict=True)
+        for row, (key, value, is_stale) in enumerate(placed):
+            if key is None:
                 dropped[DropReason.FOREIGN] += 1
-                continue
-            key = _key(labels, node)
-            if not key[1]:
-                dropped[DropReason.FOREIGN] += 1
-            elif key in first:
-                twice.setdefault(key, f"{show(first[key])} and {show(labels)}")
+            elif key in first or key in seen:
+                twice.setdefault(key, f"{_shown(answer, first.get(key), key)} and {show(answer.labels[row])}")
                 dropped[DropReason.AMBIGUOUS] += 1
             else:
-                first[key] = labels
+                first[key] = row
                 if is_stale:
                     dropped[DropReason.STALE] += 1
-                elif np.isfinite(value):
+                elif value == value:  # every amount that is believed is finite
                     usage[key] = value
+        seen.update(first)
     for key in twice:
         dropped[DropReason.AMBIGUOUS] += usage.pop(key, None) is not None
     return PodUsage(usage=usage, dropped=+dropped, notes=_notes(twice))
 
 
-def _key(labels: Labels, node: str) -> PlacedPod:
-    namespace = labels.get("exported_namespace") or labels.get("namespace", "")
-    return namespace, labels.get("exported_pod") or labels.get("pod", ""), node
+def _keys(answer: Answer, *, directory: NodeDirectory, node_label: str | None) -> list[PlacedPod | None]:
+    """The pod behind each series; None where it is no pod, or one on a node that is not ours."""
+    keys: list[PlacedPod | None] = []
+    namespaces: dict[str, str] = {}
+    for labels, node in zip(answer.labels, _nodes(answer, directory=directory, node_label=node_label), strict=True):
+        pod = labels.get("exported_pod") or labels.get("pod", "")
+        if node is None or not pod:
+            keys.append(None)
+        else:
+            namespace = labels.get("exported_namespace") or labels.get("namespace", "")
+            keys.append((namespaces.setdefault(namespace, namespace), pod, node))  # few namespaces, many pods: each name is kept once
+    return keys
+
+
+def _shown(answer: Answer, row: int | None, key: PlacedPod) -> str:
+    """The first series of a pod; of one in another shard only what makes its key is left."""
+    return show(answer.labels[row]) if row is not None else show(dict(zip(("namespace", "pod", "node"), key, strict=True)))
 
 
 def _nodes(answer: Answer, *, directory: NodeDirectory, node_label: str | None) -> list[str | None]:

@@ -186,7 +186,7 @@ class Prometheus:
             pass  # a status other than 200, which the exchange carries
         except (requests.RequestException, urllib3.exceptions.HTTPError, AnswerTooLarge, AnswerTooSlow, OSError) as error:
             return error, deadline.clock() - started
-        exchange = connection.session.exchange
+        exchange, connection.session.exchange = connection.session.exchange, None  # an answer of megabytes must not outlive its use
         if exchange is None:
             raise AssertionError("a request that did not fail leaves an exchange")
         return exchange

@@ -90,30 +90,23 @@ class Answer:
 
 def answer_on_grid(*, name: str, series: Sequence[WireSeries], times: FloatArray, step_s: float, envelope: Envelope) -> Answer:
     """Put every value on the point of ``times`` that it was computed for; with one point, a value belongs there whatever its time is."""
-    shape = (len(series), len(times))
-    values = np.full(shape, np.nan)
-    present = np.zeros(shape, dtype=bool)
-    stamps = np.full(len(series), np.nan)
-    unparsable = off_grid = 0
-    for row, one in enumerate(series):
-        samples = one.values if one.value is None else [one.value]
-        if not samples:  # a native histogram: there is something, and it is no number
-            unparsable += 1
-            continue
-        stamps[row] = samples[-1][0]
-        numbers = []
-        for _, text in samples:
-            number = _number(text)
-            unparsable += number is None
-            numbers.append(np.nan if number is None else number)
-        if len(times) == 1:
-            values[row, 0], present[row, 0] = numbers[-1], True
-            continue
-        points = np.rint((np.array([stamp for stamp, _ in samples]) - times[0]) / step_s).astype(np.int64)
-        inside = (points >= 0) & (points < len(times))
-        off_grid += int((~inside).sum())
-        values[row, points[inside]] = np.array(numbers)[inside]
-        present[row, points[inside]] = True
+    samples = [one.values if one.value is None else (one.value,) for one in series]
+    lengths = np.fromiter(map(len, samples), dtype=np.int64, count=len(samples))
+    numbers, unparsable = _numbers([text for each in samples for _, text in each])
+    sent_at = np.array([stamp for each in samples for stamp, _ in each], dtype=np.float64)
+    row = np.repeat(np.arange(len(samples)), lengths)
+    if len(times) == 1:
+        point, inside = np.zeros(len(row), dtype=np.int64), np.ones(len(row), dtype=np.bool_)
+    else:
+        point = np.rint((sent_at - times[0]) / step_s).astype(np.int64)
+        inside = (point >= 0) & (point < len(times))
+    shape = (len(samples), len(times))
+    values, present = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
+    values[row[inside], point[inside]] = numbers[inside]
+    present[row[inside], point[inside]] = True
+    stamps = np.full(len(samples), np.nan)
+    there = lengths > 0
+    stamps[there] = sent_at[np.cumsum(lengths)[there] - 1]
     return Answer(
         name=name,
         labels=tuple(one.metric for one in series),
@@ -121,11 +114,20 @@ def answer_on_grid(*, name: str, series: Sequence[WireSeries], times: FloatArray
         stamps=stamps,
         values=values,
         present=present,
-        unparsable=unparsable,
-        off_grid=off_grid,
+        unparsable=unparsable + int((~there).sum()),  # a native histogram: there is something, and it is no number
+        off_grid=int((~inside).sum()),
         warnings=tuple(envelope.warnings or ()),
         infos=tuple(envelope.infos or ()),
     )
+
+
+def _numbers(texts: Sequence[str | float | None]) -> tuple[FloatArray, int]:
+    """(texts,) NaN where a text is no number, and how many are none."""
+    try:
+        return np.array(list(map(float, texts)), dtype=np.float64), 0  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = [_number(text) for text in texts]
+        return np.array([np.nan if number is None else number for number in found], dtype=np.float64), found.count(None)
 
 
 def _number(text: str | float | None) -> float | None:
