@@ -5,6 +5,7 @@ Dry run is an actuator like the others, never an `if` in one of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -42,11 +43,12 @@ def carry_out_plan(
     deadline: Deadline,
     allowed: Callable[[Move], str] = lambda move: "",
     done: Callable[[Outcome], None] = lambda outcome: None,
+    move_limit_s: float = math.inf,
 ) -> list[Outcome]:
     """Act on the moves in their order. ``allowed`` is asked right before each and says in words why nothing may be written any more.
 
     A stop request or the deadline abandons the rest; neither leaves a move half done, since an actuator raises Interrupted only while
-    nothing of the move is under way. ``done`` hears of each outcome as it happens.
+    nothing of the move is under way. ``done`` hears of each outcome as it happens. ``move_limit_s``: how long one move may take.
     """
     outcomes: list[Outcome] = []
     stopped = ""
@@ -55,7 +57,7 @@ def carry_out_plan(
         outcome = Outcome(move, Result.ABANDONED, f"not tried: {stopped}")
         if not stopped:
             try:
-                outcome = actuator.carry_out(move, at=at, deadline=deadline)
+                outcome = actuator.carry_out(move, at=at, deadline=deadline.at_most(move_limit_s))
                 stopped = outcome.reason if outcome.stop else ""
             except Interrupted as stop:
                 stopped = stop.message

@@ -5,7 +5,8 @@ So a crash between the two can only make a cooldown too long, never forget one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -28,14 +29,30 @@ STRIKE_OUT_S = 3.0
 
 
 class Acting:
-    """Acts on one plan and keeps the memory in step: each eviction is written down before it is tried."""
+    """Acts on one plan and keeps the memory in step: each eviction is written down before it is tried.
 
-    def __init__(self, actuator: Actuator, store: MemoryStore, *, plan: Plan, state: ClusterState, memory: Memory) -> None:
+    ``allowed`` is asked before anything is written, and right before each move: why nothing may be written any more, in words; empty when
+    it may. ``move_limit_s``: how long its word is good for.
+    """
+
+    def __init__(
+        self,
+        actuator: Actuator,
+        store: MemoryStore,
+        *,
+        plan: Plan,
+        state: ClusterState,
+        memory: Memory,
+        allowed: Callable[[], str] = lambda: "",
+        move_limit_s: float = math.inf,
+    ) -> None:
         self._actuator = actuator
         self._store = store
         self._plan = plan
         self._state = state
         self.memory = memory
+        self._allowed = allowed
+        self._move_limit_s = move_limit_s
         self._noted: OpenMove | None = None
         sources = {move.source for move in plan.moves}
         self._loads = {report.name: _loads(report) for report in plan.nodes if report.name in sources}
@@ -43,17 +60,31 @@ class Acting:
     def run(self, *, at: float, deadline: Deadline) -> tuple[tuple[str, ...], list[Outcome]]:
         """Raises what saving the memory and `Actuator.prepare` raise; then nothing was evicted."""
         plan = self._plan
+        refused = self._allowed()
+        if refused:
+            return (f"nothing was written: {refused}",), [self._abandoned(move, refused, deadline=deadline) for move in plan.moves]
         self._store.save(self.memory, deadline=deadline)
         notes = self._actuator.prepare(plan, at=at, deadline=deadline)
 
         def allowed(move: Move) -> str:
-            return self._write_down(move, at=at, deadline=deadline) if plan.mode == Mode.EVICT.value else ""
+            refused = self._allowed()
+            if refused or plan.mode != Mode.EVICT.value:
+                return refused
+            # Writing down may take long, so the question is asked again after it, right before the eviction.
+            return self._write_down(move, at=at, deadline=deadline) or self._allowed()
 
         def done(outcome: Outcome) -> None:
             self._close(outcome, deadline=deadline)
 
-        outcomes = carry_out_plan(plan, self._actuator, at=at, deadline=deadline, allowed=allowed, done=done)
+        outcomes = carry_out_plan(
+            plan, self._actuator, at=at, deadline=deadline, allowed=allowed, done=done, move_limit_s=self._move_limit_s
+        )
         return notes, outcomes
+
+    def _abandoned(self, move: Move, why: str, *, deadline: Deadline) -> Outcome:
+        outcome = Outcome(move, Result.ABANDONED, f"not tried: {why}")
+        self._close(outcome, deadline=deadline)
+        return outcome
 
     def _write_down(self, move: Move, *, at: float, deadline: Deadline) -> str:
         if len(self.memory.open_moves) >= MOST_OPEN:
@@ -83,6 +114,11 @@ class Acting:
         if noted is None or outcome.result is Result.EVICTED:
             return
         self.memory = forget(self.memory, noted)
+        refused = self._allowed()
+        if refused:
+            # Another may be reading the memory by now, and would lose its next write to ours.
+            log.warning("an eviction that did not happen stays remembered", error=refused)
+            return
         try:
             self._store.save(self.memory, deadline=Deadline.after(STRIKE_OUT_S, clock=deadline.clock))
         except RebalancerError as error:

@@ -157,6 +157,12 @@ class Candidates(RuleBasedStateMachine):
     def a_link_changes(self, pick: int, link: Link) -> None:
         self.processes[pick % len(self.processes)].link = link
 
+    @rule(pick=PICK, link=st.sampled_from([Link.SILENT, Link.DEAF, Link.CUT, Link.PAUSED]), seconds=st.sampled_from([3.0, 8.0, 12.0, 16.0]))
+    def a_link_is_bad_for_a_while(self, pick: int, link: Link, seconds: float) -> None:
+        self.a_link_changes(pick, link)
+        self.time_passes(seconds)
+        self.a_link_changes(pick, Link.FINE)
+
     def no_deletion_is_recent(self) -> bool:
         """A process that starts right after one could not know that the Lease was ever held: the one case that no candidate can see."""
         return self.time >= self.forgotten_until
@@ -264,5 +270,5 @@ class Candidates(RuleBasedStateMachine):
         assert sum(process.leads(self.time) for process in self.processes) == 1
 
 
-Candidates.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Candidates.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 TestTwoCandidatesNeverLeadAtOnce = Candidates.TestCase
