@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from rebalancer.errors import MetricsMissing
 from rebalancer.plan.model import Plan
 from rebalancer.policy.model import Pool, Spec, Threshold
+from rebalancer.runtime.observe import require_coverage
 from rebalancer.state.cluster import ClusterState
 from tests.plan.deciding import moved, planned
-from tests.support.builder import NodeSpec, cluster, node, pod
+from tests.support.builder import CPU, NodeSpec, cluster, node, pod
 
 ABSOLUTE = {"cpu": Threshold(low=40, target=55, high=70)}
 DEVIATION = {"cpu": Threshold(low=10, target=5, high=25)}
@@ -82,3 +84,14 @@ def test_m2_a_pod_of_a_fifth_has_left_and_nothing_more_is_planned() -> None:
     after = planned(cluster(nodes=[left, node("b")], pods=pods), rules)
     assert after.moves == ()
     assert after.nodes[0].signals["cpu"].load == pytest.approx(0.65)
+
+
+def test_c5_a_snapshot_that_lacks_a_judged_signal_is_an_error_by_name() -> None:
+    """The state was read by another policy: what it has not measured cannot be judged, and nothing is guessed."""
+    with pytest.raises(MetricsMissing, match="signal memory is judged by the policy and was not read; read were cpu"):
+        require_coverage(cluster(nodes=[node("a", load={"cpu": 0.9})], signals=(CPU,)), Spec())
+
+
+def test_coverage_of_a_cluster_without_nodes_is_whole() -> None:
+    """There is nothing to know, and a pod that waits for a node is no gap."""
+    require_coverage(cluster(nodes=[], pods=[pod("p")]), Spec())
