@@ -85,7 +85,7 @@ def list_all(
             if restarts == MAX_RESTARTS:
                 raise KubernetesExpired(
                     f"the list of {resource.name} from {client.server} expired {restarts + 1} times before its last page was read",
-                    remedy="the API server is too slow for lists of this size; use larger pages, or see why its answers take minutes",
+                    remedy="the API server is too slow for lists of this size; raise kubernetes.page_size, or see why its answers take minutes",
                     status=410,
                 ) from error
             restarts += 1
