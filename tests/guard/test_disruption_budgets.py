@@ -109,7 +109,7 @@ def test_two_budgets_on_a_pod_are_named_and_final() -> None:
     state = state_with(measured("web-0", budgets=["web", "all"]), budgets=[budget("web", allowed=5), budget("all", allowed=5)])
     refusal = ask("several-budgets", scene_of(state))
     assert refusal is not None
-    assert refusal.reason == "2 PDBs select it (default/all, default/web), and the Eviction API refuses such a pod; leave it one"
+    assert refusal.reason == "2 PDBs select it (default/all, default/web), and the Eviction API refuses such a pod; keep only one"
     assert not refusal.retryable
     assert ask("several-budgets", scene_of(state_with(measured("w", budgets=["web"]), budgets=[budget("web")]))) is None
 

@@ -14,7 +14,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     if len(budgets) < 2 or outside_budgets(state, candidate.pod):
         return None
     names = ", ".join(sorted(str(state.budgets[row]) for row in budgets))
-    reason = f"{len(budgets)} PDBs select it ({names}), and the Eviction API refuses such a pod; leave it one"
+    reason = f"{len(budgets)} PDBs select it ({names}), and the Eviction API refuses such a pod; keep only one"
     return Refusal(NAME, reason, retryable=False)
 
 
