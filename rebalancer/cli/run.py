@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rebalancer import __version__
+from rebalancer.cli.errors import warn
 from rebalancer.cli.opening import opened
 from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, PrometheusUrl, SettingsFile
 from rebalancer.cli.output import print_document
@@ -122,10 +123,16 @@ def _say_how_it_starts(session: Session, connections: Connections) -> None:
 
 
 def _once(parts: Parts, stop: threading.Event, output: Format) -> None:
+    import structlog
+
     from rebalancer.deadline import Deadline
 
     deadline = Deadline.after(parts.session.settings.cycle_timeout, stop=stop)
     result = parts.controller.cycle(parts.session.orders, deadline=deadline)
+    for finding in result.verdict.breaker:
+        warn(f"the breaker is open: {finding.words}")
+    for note in result.notes:
+        structlog.get_logger(__name__).info("note", text=note)
     print_document(result.verdict.decision.plan, output)
     _judge(result)
 
