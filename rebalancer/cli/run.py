@@ -7,6 +7,8 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,8 +68,8 @@ def run(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with connected(session) as connections:
-        parts = _parts(session, connections)
+    with connected(session) as connections, ExitStack() as watches:
+        parts = _parts(session, connections, None if once else watches)
         _say_how_it_starts(session, connections)
         if once:
             _once(parts, stop, output)
@@ -75,7 +77,8 @@ def run(
             _serve(parts, stop)
 
 
-def _parts(session: Session, connections: Connections) -> Parts:
+def _parts(session: Session, connections: Connections, watches: ExitStack | None = None) -> Parts:
+    """``watches`` ends the watches that the settings allow; without it each cycle lists."""
     from rebalancer.policy.model import Mode
     from rebalancer.runtime.clock import SystemClock
     from rebalancer.runtime.controller import Controller
@@ -83,9 +86,12 @@ def _parts(session: Session, connections: Connections) -> Parts:
     from rebalancer.runtime.metrics import Metrics
     from rebalancer.runtime.service import Parts
     from rebalancer.runtime.session import actuators, memory_store
+    from rebalancer.runtime.watching import cluster_source
 
     orders, clock = session.orders, SystemClock()
     spec = orders.policy.spec
+    metrics, health = Metrics(), Health(interval_s=spec.interval, patience_s=session.settings.cycle_timeout)
+    source = cluster_source(connections.client, session.settings.kubernetes, metrics=metrics, health=health)
     acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
     controller = Controller(
         client=connections.client,
@@ -93,9 +99,9 @@ def _parts(session: Session, connections: Connections) -> Parts:
         actuators=acts,
         store=memory_store(connections.client, session, mode=Mode.EVICT),
         clock=clock,
+        source=None if watches is None else watches.enter_context(source),
     )
-    health = Health(interval_s=spec.interval, patience_s=session.settings.cycle_timeout)
-    return Parts(session=session, controller=controller, actuators=acts, metrics=Metrics(), health=health, clock=clock)
+    return Parts(session=session, controller=controller, actuators=acts, metrics=metrics, health=health, clock=clock)
 
 
 def _say_how_it_starts(session: Session, connections: Connections) -> None:
@@ -119,6 +125,7 @@ def _say_how_it_starts(session: Session, connections: Connections) -> None:
         evictions=f"at most {budgets.total} in {budgets.window:g}s, {budgets.per_node} from one node",
         api_server=connections.client.server,
         prometheus=connections.prometheus.url,
+        leader_election=session.settings.leader_election.enabled,
     )
 
 
@@ -155,6 +162,7 @@ def _serve(parts: Parts, stop: threading.Event) -> None:
 
     from rebalancer.runtime.server import HealthServer
     from rebalancer.runtime.service import Service
+    from rebalancer.runtime.session import candidacy
 
     settings = parts.session.settings
     tls = settings.tls
@@ -162,7 +170,8 @@ def _serve(parts: Parts, stop: threading.Event) -> None:
     with HealthServer(settings.listen, health=parts.health, exposition=parts.metrics.exposition, certificate=certificate) as server:
         parts.health.watch("http", server.alive)
         structlog.get_logger(__name__).info("serving", listen=str(server.address), paths=["/healthz", "/readyz", "/metrics"])
-        finished = Service(parts, stop=stop).run()
+        with candidacy(parts.session) as leadership:
+            finished = Service(replace(parts, leadership=leadership), stop=stop).run()
     if not finished:
         # A request hangs in a thread that nothing can interrupt; waiting for it would break the promise to end in time.
         sys.stderr.flush()

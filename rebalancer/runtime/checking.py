@@ -122,10 +122,15 @@ def _check_server(client: KubeClient, checks: _Checks, clock: Clock, deadline: D
 def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadline: Deadline) -> None:
     orders, namespace = session.orders, session.settings.namespace
     spec = orders.policy.spec
-    missing = _missing(client, reading_rights(), deadline)
+    watches = session.settings.kubernetes.watch
+    missing = _missing(client, [right for right in reading_rights() if watches or right.verb != "watch"], deadline)
     for right in missing:
-        checks.fail("rights", f"may not {right.words}", f"add the rule {right.rule}", exit_status=4)
-    if not missing:
+        if right.verb == "watch":
+            remedy = f"add the rule {right.rule}, or set kubernetes.watch to false"
+            checks.warn("rights", f"may not {right.words}, so the service lists it in each cycle", remedy)
+        else:
+            checks.fail("rights", f"may not {right.words}", f"add the rule {right.rule}", exit_status=4)
+    if all(right.verb == "watch" for right in missing):
         checks.ok("rights", "may read everything that a cycle reads")
     for mode in (Mode.ANNOTATE, Mode.EVICT):
         missing = _missing(client, writing_rights(spec, mode, namespace=namespace), deadline)

@@ -6,11 +6,13 @@ in the actuator that it is given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rebalancer.act.actuator import Actuator
 from rebalancer.act.outcome import Outcome
+from rebalancer.collect.cluster import ClusterSource
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
 from rebalancer.kube.client import KubeClient
@@ -39,7 +41,8 @@ class CycleResult:
 class Controller:
     """Holds the connections and the memory; `cycle` may be called for as long as the process lives.
 
-    ``store`` is written to in evict mode alone, and only read in the others, whatever mode the service began with.
+    ``store`` is written to in evict mode alone, and only read in the others, whatever mode the service began with. ``source``: where the
+    cluster's objects come from, instead of lists by ``client``.
     """
 
     def __init__(
@@ -50,29 +53,56 @@ class Controller:
         actuators: Mapping[Mode, Actuator],
         store: MemoryStore,
         clock: Clock,
+        source: ClusterSource | None = None,
         on_stage: Callable[[str], None] = lambda name: None,
     ) -> None:
-        self._client = client
+        self._client, self._source = client, source
         self._prometheus = prometheus
         self._actuators = actuators
         self._store, self._reading = store, ReadOnlyStore(store)
         self._clock = clock
         self._on_stage = on_stage
 
-    def cycle(self, orders: Orders, *, deadline: Deadline) -> CycleResult:
-        """Raises KubernetesError, MetricsError, ConfigurationError or Interrupted; then nothing further was written."""
+    def cycle(
+        self,
+        orders: Orders,
+        *,
+        deadline: Deadline,
+        allowed: Callable[[], str] = lambda: "",
+        move_limit_s: float = math.inf,
+    ) -> CycleResult:
+        """Raises KubernetesError, MetricsError, ConfigurationError or Interrupted; then nothing further was written.
+
+        ``allowed`` and ``move_limit_s``: see `Acting`.
+        """
         stopwatch, spec, at = Stopwatch(), orders.policy.spec, self._clock.now()
         self._on_stage("reading the cluster")
         actuator = self._actuators[orders.mode]
         store: MemoryStore = self._store if orders.mode is Mode.EVICT else self._reading
         memory = store.load(deadline=deadline)
-        state = observe(client=self._client, prometheus=self._prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch)
+        state = observe(
+            client=self._client,
+            prometheus=self._prometheus,
+            spec=spec,
+            at=at,
+            deadline=deadline,
+            stopwatch=stopwatch,
+            source=self._source,
+        )
         require_coverage(state, spec)
         self._on_stage("deciding")
         verdict = consider(state, memory, orders, stopwatch=stopwatch)
         self._on_stage("acting")
         with stopwatch.stage("act"):
-            acting = Acting(actuator, store, plan=verdict.decision.plan, state=state, memory=verdict.memory)
+            acting = Acting(
+                actuator,
+                store,
+                plan=verdict.decision.plan,
+                state=state,
+                memory=verdict.memory,
+                allowed=allowed,
+                move_limit_s=move_limit_s,
+            )
             notes, outcomes = acting.run(at=at, deadline=deadline)
             rests = tuple((ref, rest.words(ref)) for ref, rest in quarantined_since(memory, verdict.memory))
             for ref, words in rests:

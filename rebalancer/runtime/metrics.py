@@ -23,6 +23,8 @@ from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
+from rebalancer.kube.resources import WATCHED
+from rebalancer.kube.watch import Restart
 from rebalancer.plan.model import Plan
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.policy.model import Mode
@@ -36,6 +38,7 @@ OTHER = "other"
 METHODS = ("balance", "reclaim", "defragment", "improve")
 PLANNED = "planned"
 TOTAL = "total"
+_WATCHED_NAMES = frozenset(resource.name for resource in WATCHED)
 _DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -95,6 +98,11 @@ class Metrics:
         self._worst = Gauge(f"{PREFIX}plan_max_load_ratio", "Worst load before and after the last plan.", ("when",), registry=at)
         self._breaker = Gauge(f"{PREFIX}breaker_open", "1 while the breaker is open for that reason.", ("reason",), registry=at)
         self._leader = Gauge(f"{PREFIX}leader", "1 while this replica leads.", registry=at)
+        self._watches = Counter(
+            f"{PREFIX}watch_restarts_total", "Connections of watches that ended, by why.", ("resource", "reason"), registry=at
+        )
+        words = "Objects that a list had to correct, since the watch had missed a change; any is a reason to look closer."
+        self._disagreements = Counter(f"{PREFIX}watch_disagreements_total", words, ("resource",), registry=at)
         self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)
 
     def _preset(self) -> None:
@@ -116,6 +124,10 @@ class Metrics:
             self._breaker.labels(cause.value).set(0)
         for reload in Reload:
             self._reloads.labels(reload.value)
+        for resource in WATCHED:
+            self._disagreements.labels(resource.name)
+            for restart in Restart:
+                self._watches.labels(resource.name, restart.value)
 
     def cycle_ended(self, end: CycleEnd, *, at: float, seconds: Mapping[str, float]) -> None:
         """``seconds``: stage -> duration, of the stages that were reached. ``at``: unix seconds."""
@@ -183,8 +195,22 @@ class Metrics:
     def leads(self, leader: bool) -> None:
         self._leader.set(leader)
 
+    def stood_down(self) -> None:
+        """Another replica leads: only its numbers may be on show, and what was observed here is old news."""
+        self.leads(False)
+        self._snapshot.replace(())
+        for plan in (self._hot, self._worst):
+            plan.clear()
+        self.breaker(())
+
     def reloaded(self, outcome: Reload) -> None:
         self._reloads.labels(outcome.value).inc()
+
+    def watch_restarted(self, resource: str, reason: Restart) -> None:
+        self._watches.labels(_one_of(resource, _WATCHED_NAMES), reason.value).inc()
+
+    def watch_disagreed(self, resource: str, objects: int) -> None:
+        self._disagreements.labels(_one_of(resource, _WATCHED_NAMES)).inc(objects)
 
     def mode_in_force(self, mode: str) -> None:
         for known in Mode:

@@ -1,4 +1,4 @@
-"""One look at the cluster: lists from the API server, samples from Prometheus, one state. Either it is whole, or there is none."""
+"""One look at the cluster: objects from the API server, samples from Prometheus, one state. Either it is whole, or there is none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalancer.collect.assemble import assemble
-from rebalancer.collect.cluster import node_directory, read_cluster
+from rebalancer.collect.cluster import ClusterSource, ListedCluster, node_directory
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
@@ -26,10 +26,23 @@ SHOWN = 3
 """Names that a sentence about gaps holds."""
 
 
-def observe(*, client: KubeClient, prometheus: Prometheus, spec: Spec, at: float, deadline: Deadline, stopwatch: Stopwatch) -> ClusterState:
-    """The state at ``at`` (unix seconds). Raises KubernetesError or MetricsError; then nothing is known and nothing may be decided."""
+def observe(
+    *,
+    client: KubeClient,
+    prometheus: Prometheus,
+    spec: Spec,
+    at: float,
+    deadline: Deadline,
+    stopwatch: Stopwatch,
+    source: ClusterSource | None = None,
+) -> ClusterState:
+    """The state at ``at`` (unix seconds). Raises KubernetesError or MetricsError; then nothing is known and nothing may be decided.
+
+    ``source``: where objects come from, instead of lists by ``client``.
+    """
+    source = source or ListedCluster(client)
     with stopwatch.stage("kubernetes"):
-        objects = read_cluster(client, deadline=deadline)
+        objects = source.read(deadline=deadline)
     with stopwatch.stage("prometheus"):
         samples = read_samples(
             prometheus,

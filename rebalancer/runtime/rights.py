@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalancer.kube.operations import describe
-from rebalancer.kube.resources import ALL_LISTS
+from rebalancer.kube.resources import ALL_LISTS, WATCHED
 from rebalancer.policy.model import Mode, Spec
 
 LEASE = "rebalancer"
@@ -74,10 +74,16 @@ class Role:
 
 
 def reading_rights() -> tuple[Right, ...]:
-    """List and watch of everything that a cycle reads; get of the pods and nodes that are re-checked before a write."""
-    operations = dict.fromkeys((op.group, op.resource) for op in (describe("GET", resource.path) for resource in ALL_LISTS))
-    rights = [Right(verb, group, resource) for group, resource in operations for verb in ("list", "watch")]
-    return (Right("get", "", "pods"), Right("get", "", "nodes"), *rights)
+    """List of everything that a cycle reads, watch of what is kept current by it; get of the pods and nodes that are re-checked before a
+    write."""
+    watched = {resource.path for resource in WATCHED}
+    verbs = {resource.path: ("list", "watch") if resource.path in watched else ("list",) for resource in ALL_LISTS}
+    operations = [(describe("GET", path), verb) for path, allowed in verbs.items() for verb in allowed]
+    return (
+        Right("get", "", "pods"),
+        Right("get", "", "nodes"),
+        *(Right(verb, operation.group, operation.resource) for operation, verb in operations),
+    )
 
 
 def roles_for(spec: Spec, mode: Mode, *, namespace: str) -> tuple[Role, ...]:

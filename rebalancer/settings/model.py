@@ -21,7 +21,10 @@ from rebalancer.policy.quantities import Duration, MisplacedValue
 from rebalancer.settings.listen import Listen, ListenAddress
 
 ENV_PREFIX = "REBALANCER_"
+SHORT_EVICTION_S = 3.0
+"""An API server under load may need that long to answer an eviction."""
 SettingPath = Annotated[Path, AfterValidator(lambda path: path.expanduser())]
+LeaseName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253)]
 Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 
 
@@ -108,6 +111,36 @@ class KubernetesSettings(_Part):
     """Requests that may follow each other at once."""
     timeout: Duration = Field(default=30.0, ge=1, le=600)
     """For one request."""
+    watch: bool = True
+    """`rebalancer run` lists what is large once and then reads changes; off: it lists everything in each cycle, as other commands do."""
+    relist: Duration = Field(default=600.0, ge=60, le=86400)
+    """How often what is watched is listed all the same, to find out a watch that misses something."""
+
+
+class LeaderElectionSettings(_Part):
+    """Of several replicas, one acts at a time: the one that holds the Lease."""
+
+    enabled: bool = False
+    """On in a cluster, off elsewhere."""
+    lease_name: LeaseName = "rebalancer"
+    """The Lease, in the namespace of these settings; every replica has to name the same one."""
+    lease_duration: Duration = Field(default=15.0, ge=1, le=600)
+    """How long the others wait for a leader that is not heard of."""
+    renew_deadline: Duration = Field(default=10.0, ge=0.5, le=600)
+    """How long a leader goes on without a renewal. The rest of the lease is the time that an eviction may take."""
+    retry_period: Duration = Field(default=2.0, ge=0.1, le=60)
+    """Between two tries."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> LeaderElectionSettings:
+        for longer, shorter in (("lease_duration", "renew_deadline"), ("renew_deadline", "retry_period")):
+            if getattr(self, longer) <= getattr(self, shorter):
+                raise MisplacedValue(
+                    f"is {getattr(self, longer):g} s, not longer than leader_election.{shorter} of {getattr(self, shorter):g} s; "
+                    "keep lease_duration > renew_deadline > retry_period, such as 15s, 10s and 2s",
+                    at=(longer,),
+                )
+        return self
 
 
 class TlsSettings(_Part):
@@ -163,6 +196,7 @@ class Settings(BaseSettings):
     """Overrules the policy's mode: dry-run, annotate or evict."""
     namespace: Namespace = "default"
     """Where the Lease and the state are kept; in a cluster, the pod's own namespace."""
+    leader_election: LeaderElectionSettings = LeaderElectionSettings()
     cycle_timeout: Duration = Field(default=120.0, ge=10, le=3600)
     """A cycle that takes longer is given up."""
     listen: ListenAddress = Listen(host="127.0.0.1", port=8080)
@@ -207,6 +241,9 @@ class Settings(BaseSettings):
             found.append("the Authorization header for Prometheus travels unencrypted, because its address is http; use https")
         if self.cycle_timeout < self.prometheus.timeout:
             found.append("cycle_timeout is shorter than prometheus.timeout, so one slow query may end a cycle; raise cycle_timeout")
+        reserve = self.leader_election.lease_duration - self.leader_election.renew_deadline
+        if self.leader_election.enabled and reserve < SHORT_EVICTION_S:
+            found.append(f"an eviction may take only {reserve:g} s, the rest of the lease; raise leader_election.lease_duration")
         return tuple(found)
 
 
