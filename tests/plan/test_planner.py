@@ -1,0 +1,154 @@
+"""The whole decision: methods in their order, the nodes that would be steered away from, the same answer twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rebalancer.detect.classify import detect
+from rebalancer.plan.balance import Balance
+from rebalancer.plan.method import Bench, Proposal
+from rebalancer.plan.planner import METHODS, Decision, decide, lay_bench, soft_tainted
+from rebalancer.policy.model import DEFAULT_SIGNALS, Mode, Pool, RebalancePolicy, Spec, Steering
+from rebalancer.state.cluster import ClusterState
+from rebalancer.state.history import NOTHING_HAPPENED
+from tests.plan.deciding import moved, planned
+from tests.support.builder import cluster, node, pod
+
+GIB = 2.0**30
+
+
+@dataclass
+class Idle:
+    """A method that never finds anything, and remembers what it was given."""
+
+    name: str
+    benches: list[Bench] = field(default_factory=list)
+
+    def propose(self, bench: Bench) -> Proposal:
+        self.benches.append(bench)
+        return Proposal(self.name, (), (), f"{self.name} has nothing to do")
+
+
+@dataclass
+class Meddling(Idle):
+    """Books something and then proposes nothing."""
+
+    def propose(self, bench: Bench) -> Proposal:
+        bench.loads.usage[:] = 0.0
+        return Idle.propose(self, bench)
+
+
+def state(**loads: float) -> ClusterState:
+    """A hot node with one pod that cures it, and a cool one; other nodes by name and load."""
+    nodes = [node(name, load={"cpu": load, "memory": 0.2}) for name, load in {"hot": 0.8, "cool": 0.2, **loads}.items()]
+    return cluster(nodes=nodes, pods=[pod("web-1", on="hot", workload="web", uses={"cpu": 2.0, "memory": GIB})])
+
+
+def decided(now: ClusterState, *methods: Any, spec: Spec | None = None) -> Decision:
+    policy = RebalancePolicy(spec=spec or Spec())
+    return decide(
+        state=now,
+        findings=detect(now, policy.spec),
+        policy=policy,
+        history=NOTHING_HAPPENED,
+        mode=Mode.EVICT,
+        mode_source="a test",
+        methods=methods or METHODS,
+    )
+
+
+def test_the_first_method_with_moves_is_the_plan_and_the_rest_are_not_asked() -> None:
+    """One cycle pursues one aim."""
+    first, last = Idle("reclaim"), Idle("defragment")
+    plan = decided(state(), first, Balance(), last).plan
+    assert (plan.method, moved(plan)) == ("balance", ["web-1"])
+    assert (len(first.benches), len(last.benches)) == (1, 0)
+
+
+def test_without_moves_the_last_method_says_why_nothing_is_done() -> None:
+    """It is what runs on a quiet day."""
+    plan = decided(state(), Idle("reclaim"), Idle("defragment")).plan
+    assert (plan.method, plan.moves, plan.outcome) == ("defragment", (), "defragment has nothing to do")
+
+
+def test_each_method_begins_with_fresh_books() -> None:
+    """What the one before booked and gave up must not be seen."""
+    assert moved(decided(state(), Meddling("reclaim"), Balance()).plan) == ["web-1"]
+
+
+def test_no_method_at_all_is_a_defect_and_not_an_empty_plan() -> None:
+    """An empty plan would look like a balanced cluster."""
+    policy = RebalancePolicy()
+    with pytest.raises(ValueError, match="no method"):
+        decide(state=state(), findings=detect(state(), policy.spec), policy=policy, history=NOTHING_HAPPENED, mode=Mode.EVICT, methods=())
+
+
+def test_the_decision_holds_the_rows_that_the_document_was_made_from() -> None:
+    """For whoever acts on it or explains it."""
+    decision = decided(state())
+    assert [decision.bench.scene.state.pods.names[move.pod] for move in decision.proposal.moves] == moved(decision.plan)
+    assert decision.plan.mode_source == "a test"
+
+
+def test_t8_the_same_input_gives_the_same_plan_and_changes_nothing_in_the_input() -> None:
+    """Deciding twice on one state is the same decision."""
+    now = state(other=0.3)
+    assert decided(now).plan == decided(now).plan
+
+
+def tainted(now: ClusterState, spec: Spec | None = None, *, enabled: bool = True) -> set[str]:
+    found = soft_tainted(now, detect(now, spec or Spec()), enabled=enabled)
+    return {name for name, marked in zip(now.nodes.names, found.tolist(), strict=True) if marked}
+
+
+def test_every_node_above_target_of_a_pool_with_a_hot_node_is_steered_away_from() -> None:
+    """The warm ones as well: a replacement there would be the next thing to move."""
+    assert tainted(state(warm=0.6, at_target=0.55)) == {"hot", "warm"}
+
+
+def test_no_hot_node_no_taint() -> None:
+    """Warm alone is no reason to act."""
+    assert tainted(state(hot=0.6, warm=0.65)) == set()
+
+
+def test_a_pool_that_is_warm_throughout_is_not_steered_in() -> None:
+    """If all repel, none does."""
+    assert tainted(state(cool=0.56, warm=0.6)) == set()
+
+
+def test_an_unknown_node_is_not_steered_and_is_no_cool_one() -> None:
+    """Nobody knows whether it is warm, so it can neither be marked nor be counted on."""
+    blind = node("blind", unknown={"cpu": "no sample", "memory": "no sample"})
+    hot, cool = node("hot", load={"cpu": 0.8, "memory": 0.2}), node("cool", load={"cpu": 0.2, "memory": 0.2})
+    assert tainted(cluster(nodes=[hot, cool, blind])) == {"hot"}
+    assert tainted(cluster(nodes=[hot, node("warm", load={"cpu": 0.6, "memory": 0.2}), blind])) == set()
+
+
+def test_pools_are_steered_each_for_itself() -> None:
+    """A hot node of one pool marks nobody in another."""
+    pools = tuple(Pool(name=name, node_selector={"matchLabels": {"pool": name}}, signals=DEFAULT_SIGNALS) for name in ("a", "b"))
+    nodes = [
+        node(f"{pool}-{kind}", labels={"pool": pool}, load={"cpu": load, "memory": 0.2})
+        for pool, kind, load in (("a", "hot", 0.8), ("a", "cool", 0.2), ("b", "warm", 0.6), ("b", "cool", 0.2))
+    ]
+    assert tainted(cluster(nodes=nodes), Spec(pools=pools)) == {"a-hot"}
+
+
+def test_steering_that_is_switched_off_marks_nobody() -> None:
+    """By the policy, or since annotate mode evicts nothing."""
+    now = state()
+    assert tainted(now, enabled=False) == set()
+    off = RebalancePolicy(spec=Spec(steering=Steering(soft_taint=False)))
+    for policy, mode in ((off, Mode.EVICT), (RebalancePolicy(), Mode.ANNOTATE)):
+        bench = lay_bench(state=now, findings=detect(now, policy.spec), policy=policy, history=NOTHING_HAPPENED, mode=mode)
+        assert not bench.soft_tainted.any()
+
+
+def test_a_dry_run_plans_what_evict_mode_would_do() -> None:
+    """With the same taints in mind; only the name of the mode differs."""
+    dry, real = planned(state(), mode=Mode.DRY_RUN), planned(state(), mode=Mode.EVICT)
+    assert dry.moves == real.moves
+    assert dry.soft_taints == real.soft_taints
