@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import structlog
 
-from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesNotFound
+from rebalancer.errors import Interrupted, KubernetesConflict, KubernetesError, KubernetesNotFound
 from rebalancer.kube.lease import LeaseClaim, LeaseClient
 from rebalancer.runtime.election import Action, Due, Election, Observation, Outrun, Read, Seen, Standing, Unknown, Wait, Write, Written
 
@@ -57,8 +57,11 @@ class Term:
         """Why nothing may be written now, in words; empty when a write of at most ``reserve_s`` may begin."""
         return self._refusal(self)
 
-    def why_stopped(self) -> str:
-        return "stopped because the lease was lost" if self.lost else "stopped on request"
+    def interruption(self) -> Interrupted:
+        """What a cycle that is stopped raises."""
+        if self.lost:
+            return Interrupted("the lease was lost before the work was finished", remedy="nothing is left half done; whoever leads goes on")
+        return Interrupted("stopped on request before the work was finished", remedy="nothing is left half done; start it again")
 
 
 class Leadership:
