@@ -2,6 +2,9 @@
 
 The schedule is APScheduler's, the work is `Controller.cycle`. A cycle that fails is counted, told and forgotten; the next one starts from
 nothing but the cluster. Signals only set an event; the cycle looks at it before every request and every eviction.
+
+With leader election, only the replica that leads runs cycles, each of them under the term in which it began. A standby follows the policy
+file, answers its probes, and looks at nothing else.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
+from rebalancer.runtime.leadership import Leadership, Term
 from rebalancer.runtime.metrics import CycleEnd, Metrics
 from rebalancer.runtime.session import Session
 
@@ -36,8 +40,12 @@ JOB = "cycle"
 JITTER_SHARE = 0.05
 FINISH_S = 6.0
 """After a stop request, how long a running cycle may take to end by itself."""
-CLEAN_UP_S = 3.0
-"""And how long taking our taints off may take; together they stay under ten seconds."""
+CLEAN_UP_S = 2.5
+"""How long taking our taints off may take."""
+RELEASE_S = 1.0
+"""And giving the lease back; together they stay under ten seconds."""
+AGAIN_S = 1.0
+"""When a leadership begins while a tick still runs, its first cycle is tried again after so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,8 @@ class Parts:
     metrics: Metrics
     health: Health
     clock: Clock
+    leadership: Leadership | None = None
+    """None: there is no other replica, so this one always leads."""
 
 
 class Service:
@@ -62,6 +72,8 @@ class Service:
         self._interval_s = 0.0
         self._mode: Mode | None = None
         """Of the last cycle: its traces may be in the cluster."""
+        self._term: Term | None = None
+        """The last one in which a cycle began."""
         self._scheduler = BackgroundScheduler(
             timezone=datetime.UTC,
             executors={"default": ThreadPoolExecutor(1)},
@@ -75,20 +87,27 @@ class Service:
         self._interval_s = self._parts.session.orders.policy.spec.interval
         self._scheduler.add_job(self.tick, self._trigger(), id=JOB, next_run_time=datetime.datetime.now(datetime.UTC))
         self._scheduler.start()
+        self._campaign()
         self._stop.wait()
         log.info("stopping", finish_within_s=FINISH_S)
+        leadership = self._parts.leadership
+        if leadership is not None:
+            leadership.interrupt()
         self._scheduler.shutdown(wait=False)
         finished = self._idle.wait(FINISH_S)
-        if self._mode is not None:
+        # What a former leader left in the cluster is its successor's to judge: a standby takes nothing off.
+        if self._mode is not None and (leadership is None or leadership.term is not None):
             self._clean_up(self._mode, deadline=Deadline.after(CLEAN_UP_S))
+        if leadership is not None:
+            leadership.close(release=finished, within_s=RELEASE_S)
         log.info("stopped", clean=finished)
         return finished
 
     def tick(self) -> CycleResult | None:
-        """One cycle with everything around it; never raises."""
+        """One cycle with everything around it, or on a standby nothing but the policy file; never raises."""
         self._idle.clear()
         try:
-            return None if self._stop.is_set() else self._cycle()
+            return None if self._stop.is_set() else self._cycle_or_stand_by()
         except Exception:
             log.exception("a defect of this program beside the cycle; the next one starts afresh")
             return None
@@ -96,16 +115,61 @@ class Service:
             self._parts.health.beat(interval_s=self._interval_s)
             self._idle.set()
 
-    def _cycle(self) -> CycleResult | None:
+    def _campaign(self) -> None:
+        leadership = self._parts.leadership
+        self._parts.metrics.leads(leadership is None)
+        if leadership is None:
+            return
+        self._parts.health.standby(True)
+        log.info("campaigning", lease=leadership.place, identity=leadership.identity)
+        leadership.start(began=self._lead, ended=self._stand_down)
+        self._parts.health.watch("leader election", leadership.alive)
+
+    def _lead(self) -> None:
+        self._parts.health.standby(False)
+        self._parts.metrics.leads(True)
+        self._run_in(0.0)
+
+    def _stand_down(self, reason: str) -> None:
+        self._parts.health.standby(True)
+        self._parts.metrics.stood_down()
+
+    def _run_in(self, seconds: float) -> None:
+        if not self._stop.is_set():
+            self._scheduler.modify_job(JOB, next_run_time=datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds))
+
+    def _cycle_or_stand_by(self) -> CycleResult | None:
+        leadership = self._parts.leadership
+        if leadership is None:
+            return self._cycle(None)
+        term = leadership.term
+        if term is None:
+            self._reload()
+            self._parts.metrics.mode_in_force(self._parts.session.orders.mode.value)
+            return None
+        self._term = term
+        result = self._cycle(term)
+        if term.lost:
+            self._parts.metrics.stood_down()  # the cycle may have shown its observation after the loss
+            self._parts.metrics.leads(leadership.term is not None)
+        return result
+
+    def _cycle(self, term: Term | None) -> CycleResult | None:
         parts, at = self._parts, self._parts.clock.now()
         parts.health.beat()
         try:
             self._reload()
             orders = parts.session.orders
             parts.metrics.mode_in_force(orders.mode.value)
-            deadline = Deadline.after(parts.session.settings.cycle_timeout, stop=self._stop)
-            self._follow(orders.mode, deadline=deadline)
-            result = parts.controller.cycle(orders, deadline=deadline)
+            limit = parts.session.settings.cycle_timeout
+            if term is None:
+                deadline = Deadline.after(limit, stop=self._stop)
+                self._follow(orders.mode, deadline=deadline)
+                result = parts.controller.cycle(orders, deadline=deadline)
+            else:
+                deadline = Deadline.after(limit, stop=term.stop, interruption=term.interruption)
+                self._follow(orders.mode, deadline=deadline)
+                result = parts.controller.cycle(orders, deadline=deadline, allowed=term.refusal, move_limit_s=term.reserve_s)
         except Interrupted as stop:
             parts.metrics.cycle_ended(CycleEnd.ABANDONED, at=at, seconds={})
             log.info("cycle abandoned", reason=str(stop))
@@ -183,6 +247,10 @@ class Service:
     def _missed(self, event: JobExecutionEvent) -> None:
         self._parts.metrics.cycle_missed()
         log.warning("a cycle was skipped, since the one before still ran")
+        leadership = self._parts.leadership
+        term = None if leadership is None else leadership.term
+        if term is not None and term is not self._term:
+            self._run_in(AGAIN_S)
 
     def _follow(self, mode: Mode, *, deadline: Deadline) -> None:
         """When the policy or the settings change the mode, take off what the one before left: nobody else would. Raises Interrupted."""

@@ -16,11 +16,14 @@ from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.errors import PolicyError
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.events import EventWriter
+from rebalancer.kube.lease import LeaseClient
 from rebalancer.kube.limiter import TokenBucket
 from rebalancer.policy.model import Mode
 from rebalancer.policy.reload import BuiltInPolicy, PolicyFile, PolicySource
 from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.considering import Orders
+from rebalancer.runtime.election import Election, Timing
+from rebalancer.runtime.leadership import Leadership, new_identity
 from rebalancer.runtime.store import ConfigMapStore, MemoryStore, ReadOnlyStore
 from rebalancer.settings import Settings, effective_mode, load_settings
 
@@ -100,6 +103,25 @@ def kubernetes_client(session: Session) -> Iterator[KubeClient]:
     )
     try:
         yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def candidacy(session: Session) -> Iterator[Leadership | None]:
+    """The campaign for the lease, not started yet; None when the settings want no leader election.
+
+    It has a connection of its own and no limit of rate: a renewal must never wait behind the requests of a cycle.
+    """
+    settings, election = session.settings, session.settings.leader_election
+    if not election.enabled:
+        yield None
+        return
+    timing = Timing(lease_s=election.lease_duration, renew_s=election.renew_deadline, retry_s=election.retry_period)
+    client = KubeClient.connect(kubeconfig=settings.kubeconfig, context=settings.context, timeout_s=timing.request_s)
+    try:
+        lease = LeaseClient(client, namespace=settings.namespace, name=election.lease_name, limit_s=timing.request_s)
+        yield Leadership(lease, Election(new_identity(), timing))
     finally:
         client.close()
 

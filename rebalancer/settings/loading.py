@@ -147,6 +147,7 @@ def _add_defaults(gathered: _Gathered, environ: Mapping[str, str], namespace_fil
         place = _Place(SourceKind.DEFAULT, "the default in a cluster")
         gathered.put(("listen",), "0.0.0.0:8080", place)
         gathered.put(("log", "format"), "json", place)
+        gathered.put(("leader_election", "enabled"), True, place)
         if not namespace and namespace_file.is_file():
             namespace = namespace_file.read_text(encoding="utf-8").strip()
     if namespace:
