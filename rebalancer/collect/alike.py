@@ -35,29 +35,34 @@ class Alike:
 def same_requests(one: PodWire, other: PodWire) -> bool:
     a, b, x, y = one.spec, other.spec, one.status, other.status
     return (
-        a.containers == b.containers
-        and x.container_statuses == y.container_statuses
-        and a.init_containers == b.init_containers
-        and x.init_container_statuses == y.init_container_statuses
-        and a.overhead == b.overhead
-        and a.resources == b.resources
-        and x.resources == y.resources
-        and x.allocated_resources == y.allocated_resources
-        and resize_is_infeasible(one) == resize_is_infeasible(other)
+        _same(a.containers, b.containers)
+        and _same(x.container_statuses, y.container_statuses)
+        and _same(a.init_containers, b.init_containers)
+        and _same(x.init_container_statuses, y.init_container_statuses)
+        and _same(a.overhead, b.overhead)
+        and _same(a.resources, b.resources)
+        and _same(x.resources, y.resources)
+        and _same(x.allocated_resources, y.allocated_resources)
+        and (x.conditions is y.conditions or resize_is_infeasible(one) == resize_is_infeasible(other))
     )
 
 
 def same_labels(one: PodWire, other: PodWire) -> bool:
-    return one.metadata.labels == other.metadata.labels and one.metadata.namespace == other.metadata.namespace
+    return _same(one.metadata.labels, other.metadata.labels) and one.metadata.namespace == other.metadata.namespace
 
 
 def same_constraints(one: PodWire, other: PodWire) -> bool:
     a, b = one.spec, other.spec
     return (
-        a.affinity == b.affinity
-        and a.tolerations == b.tolerations
-        and a.topology_spread_constraints == b.topology_spread_constraints
-        and a.node_selector == b.node_selector
+        _same(a.affinity, b.affinity)
+        and _same(a.tolerations, b.tolerations)
+        and _same(a.topology_spread_constraints, b.topology_spread_constraints)
+        and _same(a.node_selector, b.node_selector)
         and a.scheduler_name == b.scheduler_name
-        and host_ports(a) == host_ports(b)
+        and ((a.containers is b.containers and a.init_containers is b.init_containers) or host_ports(a) == host_ports(b))
     )
+
+
+def _same(one: object, other: object) -> bool:
+    """Most parts are shared (`kube.sharing`), and a look at who they are is enough."""
+    return one is other or one == other

@@ -31,12 +31,14 @@ class Resource(Generic[T]):
 
     With ``metadata_only`` the server is asked for PartialObjectMetadata: for kinds of which only labels and owners are read. A server that
     does not know that form answers whole objects, which decode just as well, since ``item`` then names ``metadata`` alone.
+    ``sharing`` makes, for one list, a function that lets equal parts of its items be one.
     """
 
     name: str
     path: str
     item: type[T]
     metadata_only: bool = False
+    sharing: Callable[[], Callable[[T], None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def list_all(
             if restarts == MAX_RESTARTS:
                 raise KubernetesExpired(
                     f"the list of {resource.name} from {client.server} expired {restarts + 1} times before its last page was read",
-                    remedy="the API server is too slow for lists of this size; raise kubernetes.page_size, or see why its answers take minutes",
+                    remedy="the API server is too slow for lists of this size; raise kubernetes.page_size, or see why it takes minutes",
                     status=410,
                 ) from error
             restarts += 1
@@ -104,7 +106,11 @@ def _list_once(
     odd: Counter[str] = Counter()
     odd_keys: dict[str, str] = {}
     version = ""
+    share = resource.sharing() if resource.sharing is not None else None
     for page in client.pages(resource, deadline=deadline, query=query):
+        if share is not None:
+            for item in page.items:
+                share(item)
         items.extend(page.items if recall is None else map(recall, page.items))
         odd.update(page.odd)
         odd_keys.update(page.odd_keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rebalancer.kube.lists import Resource
+from rebalancer.kube.sharing import share_pod_parts
 from rebalancer.kube.wire import (
     AutoscalerWire,
     BudgetWire,
@@ -18,7 +19,7 @@ from rebalancer.kube.wire_pods import PodWire
 from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
 
 NODES: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeWire)
-PODS: Final = Resource(name="pods", path="/api/v1/pods", item=PodWire)
+PODS: Final = Resource(name="pods", path="/api/v1/pods", item=PodWire, sharing=share_pod_parts)
 NAMESPACES: Final = Resource(name="namespaces", path="/api/v1/namespaces", item=MetadataWire, metadata_only=True)
 CLAIMS: Final = Resource(name="persistentvolumeclaims", path="/api/v1/persistentvolumeclaims", item=ClaimWire)
 VOLUMES: Final = Resource(name="persistentvolumes", path="/api/v1/persistentvolumes", item=PersistentVolumeWire)
