@@ -16,7 +16,7 @@ from rebalancer.deadline import Deadline
 from rebalancer.errors import RebalancerError
 from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
-from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove, forget, remember
+from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove, forget, quarantined_since, remember
 from rebalancer.runtime.store import MemoryStore
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import PastEviction
@@ -123,6 +123,15 @@ class Acting:
             self._store.save(self.memory, deadline=Deadline.after(STRIKE_OUT_S, clock=deadline.clock))
         except RebalancerError as error:
             log.warning("an eviction that did not happen stays remembered until the next cycle", error=str(error))
+
+
+def tell_rests(actuator: Actuator, *, before: Memory, after: Memory, at: float, deadline: Deadline) -> tuple[str, ...]:
+    """Say on each workload that this look let rest that it rests, once it is saved that it does; the sentences, for whoever watches."""
+    sentences: list[str] = []
+    for workload, rest in quarantined_since(before, after):
+        sentences.append(rest.words(workload))
+        actuator.tell_rest(workload, sentences[-1], at=at, deadline=deadline)
+    return tuple(sentences)
 
 
 def _loads(report: NodeReport) -> Mapping[str, float]:

@@ -16,7 +16,7 @@ from rebalancer.plan.planner import lay_bench
 from rebalancer.plan.recheck import recheck
 from rebalancer.policy.model import Mode
 from rebalancer.report.plan_file import plan_from_json
-from rebalancer.runtime.acting import Acting
+from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import SystemClock
 from rebalancer.runtime.considering import consider
 from rebalancer.runtime.observe import observe, require_coverage
@@ -93,6 +93,11 @@ def apply_plan(plan: Plan, session: Session, *, origin: str, stage: Callable[[st
         acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
         acting = Acting(acts[orders.mode], store, plan=still, state=state, memory=verdict.memory)
         notes, outcomes = acting.run(at=at, deadline=deadline)
+        rests = tell_rests(acts[orders.mode], before=memory, after=verdict.memory, at=at, deadline=deadline)
     return Applied(
-        mode=orders.mode, mode_source=orders.mode_source, outcomes=tuple(outcomes), dropped=dropped, notes=(proposal.outcome, *notes)
+        mode=orders.mode,
+        mode_source=orders.mode_source,
+        outcomes=tuple(outcomes),
+        dropped=dropped,
+        notes=(proposal.outcome, *notes, *rests),
     )

@@ -17,10 +17,10 @@ from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Mode
-from rebalancer.runtime.acting import Acting
+from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.considering import Orders, Verdict, consider
-from rebalancer.runtime.memory import Memory, quarantined_since
+from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.runtime.store import MemoryStore, ReadOnlyStore
@@ -63,6 +63,11 @@ class Controller:
         self._clock = clock
         self._on_stage = on_stage
 
+    def rest(self) -> None:
+        """Observe nothing until the next cycle. Called by the thread that runs the cycles."""
+        if self._source is not None:
+            self._source.rest()
+
     def cycle(
         self,
         orders: Orders,
@@ -104,13 +109,11 @@ class Controller:
                 move_limit_s=move_limit_s,
             )
             notes, outcomes = acting.run(at=at, deadline=deadline)
-            rests = tuple((ref, rest.words(ref)) for ref, rest in quarantined_since(memory, verdict.memory))
-            for ref, words in rests:
-                actuator.tell_rest(ref, words, at=at, deadline=deadline)
+            rests = tell_rests(actuator, before=memory, after=verdict.memory, at=at, deadline=deadline)
         return CycleResult(
             verdict=verdict,
             outcomes=tuple(outcomes),
             memory=acting.memory,
             seconds=stopwatch.seconds,
-            notes=(*notes, *(words for _, words in rests)),
+            notes=(*notes, *rests),
         )
