@@ -10,6 +10,7 @@ from rebalancer.guard.breaker import BreakerFinding, breaker_findings
 from rebalancer.guard.gate import Booked, Scene
 from rebalancer.plan.planner import Decision, decide
 from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.memory import Landing, Memory, settle
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.state.cluster import ClusterState
@@ -47,12 +48,12 @@ class Verdict:
 def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: Stopwatch | None = None) -> Verdict:
     """Settle earlier moves, ask the breaker, detect, plan. Raises PolicyError when two pools claim one node."""
     stopwatch, spec = stopwatch or Stopwatch(), orders.policy.spec
-    with stopwatch.stage("detect"):
+    with stopwatch.stage("detect"), collector_at_rest():
         memory, landings = settle(memory, state, spec)
         breaker = breaker_of(state, memory, orders)
         history = memory.history("; ".join(finding.words for finding in breaker))
         findings = detect(state, spec)
-    with stopwatch.stage("plan"):
+    with stopwatch.stage("plan"), collector_at_rest():
         decision = decide(
             state=state,
             findings=findings,

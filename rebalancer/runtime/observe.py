@@ -16,6 +16,7 @@ from rebalancer.detect.pools import assign_pools
 from rebalancer.errors import MetricsMissing
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Spec
+from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState, Share
@@ -41,6 +42,13 @@ def observe(
     ``source``: where objects come from, instead of lists by ``client``.
     """
     source = source or ListedCluster(client)
+    with collector_at_rest():
+        return _observe(source, prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch)
+
+
+def _observe(
+    source: ClusterSource, prometheus: Prometheus, *, spec: Spec, at: float, deadline: Deadline, stopwatch: Stopwatch
+) -> ClusterState:
     with stopwatch.stage("kubernetes"):
         objects = source.read(deadline=deadline)
     with stopwatch.stage("prometheus"):
