@@ -147,3 +147,25 @@ def test_a_pod_that_is_gone_by_now_is_passed_over(cluster: Stage, tmp_path: Path
     assert "1 of 4 moves" in ran.error
     assert f"{first['namespace']}/{first['name']}" not in cluster.evictions
     assert len(cluster.evictions) == 3
+
+
+def test_a_soft_taint_that_cannot_be_put_is_told(cluster: Stage) -> None:
+    """The moves go on, and the log says which node lacks its taint and which right is missing."""
+    cluster.cluster.api.rights.deny("patch", "nodes")
+    ran = cluster.run(*EVICT)
+    assert "soft taint of node node-0004 could not be changed" in ran.err
+    assert 'resources: ["nodes"], verbs: ["patch"]' in ran.err
+    assert tainted(cluster) == []
+
+
+def test_an_open_breaker_moves_nothing_and_says_why(cluster: Stage) -> None:
+    """Half of the nodes are not Ready: the trouble is another one, and evictions would make it worse."""
+    world = cluster.cluster.world
+    for node in list(world.objects("nodes"))[:6]:
+        conditions = [{**c, "status": "Unknown"} if c["type"] == "Ready" else c for c in node["status"]["conditions"]]
+        world.replace("nodes", {**node, "status": {**node["status"], "conditions": conditions}})
+    ran = cluster.run(*EVICT)
+    assert "Warning: the breaker is open: 6 of 12 nodes" in ran.err
+    assert moves(ran) == 0
+    assert cluster.evictions == []
+    assert "Warning: the breaker is open: 6 of 12 nodes" in cluster.run("plan").err

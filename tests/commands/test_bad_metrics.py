@@ -9,6 +9,7 @@ import pytest
 from rebalancer.simulate.faults import Act, Fault
 from rebalancer.simulate.series import RawSeries
 from tests.commands.test_bad_cluster import EVICT, QUICK, free_port, refused
+from tests.commands.test_run_once import marked
 from tests.support.embedded import Stage
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -123,3 +124,16 @@ def test_m1_stale_samples_are_unknown(looked_at: Stage) -> None:
     node = next(node for node in plan["nodes"] if node["name"] == hot)
     assert (node["class"], node["signals"]["cpu"]["load"]) == ("unknown", None)
     assert hot not in {end for move in plan["moves"] for end in (move["source"], move["destination"])}
+
+
+@pytest.mark.parametrize("status", [500, 422])
+def test_m3_marks_are_not_renewed_on_a_failure(cluster: Stage, status: int) -> None:
+    """The marks of the last good cycle stay as they are, with their end; none is stamped anew, none is taken off."""
+    cluster.run("run", "--once", "--mode", "annotate").ended(0)
+    before = marked(cluster)
+    assert before
+    cluster.cluster.advance(120.0)
+    cluster.forget_writes()
+    cluster.cluster.prometheus.faults.status(status)
+    refused(cluster, cluster.run("run", "--once", "--mode", "annotate"), 5, f"status {status}")
+    assert marked(cluster) == before

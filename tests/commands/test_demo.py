@@ -23,7 +23,7 @@ def test_the_demo_cures_the_cluster_with_few_evictions() -> None:
 
 def test_the_comparison_runs_the_same_cluster_twice() -> None:
     """With and without soft taints from the same start; with them it is not worse, and the table names both."""
-    ran = run_command("demo", "--compare", "--cycles", "3", "-o", "json").ended(0)
+    ran = run_command("demo", "--compare", "--cycles", "1", "-o", "json").ended(0)
     with_taints, without = ran.document["withSoftTaints"], ran.document["withoutSoftTaints"]
     assert with_taints["before"] == without["before"]
     assert (with_taints["softTaints"], without["softTaints"]) == (True, False)

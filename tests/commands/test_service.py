@@ -155,11 +155,20 @@ def test_an_address_that_is_taken_is_one_sentence(cluster: Stage) -> None:
     assert cluster.cluster.prometheus.requests.all() == []
 
 
-def test_an_interrupted_command_ends_at_once(cluster: Stage) -> None:
-    """Ctrl-C during a plan that waits for Prometheus: status 130 and one sentence, although the query still hangs."""
+@pytest.mark.parametrize(
+    ("arguments", "number", "words"),
+    [
+        (("plan",), signal.SIGINT, "interrupted."),
+        (("run", "--once", "--mode", "evict", "--log-level", "error"), signal.SIGTERM, "stopped on request before the work was finished."),
+    ],
+)
+def test_a_command_that_is_interrupted_ends_at_once(cluster: Stage, arguments: tuple[str, ...], number: signal.Signals, words: str) -> None:
+    """While it waits for Prometheus: status 130 and one sentence, although the query still hangs; nothing is moved."""
     cluster.cluster.prometheus.faults.hang()
-    with cluster.process("plan") as process:
+    with cluster.process(*arguments) as process:
         eventually(lambda: cluster.cluster.prometheus.requests.of("POST"))
-        process.popen.send_signal(signal.SIGINT)
+        process.popen.send_signal(number)
         assert process.wait(10) == 130
-    assert process.err.read_text(encoding="utf-8") == "Error: interrupted.\n"
+    assert process.err.read_text(encoding="utf-8").startswith(f"Error: {words}")
+    assert process.err.read_text(encoding="utf-8").count("\n") == 1
+    assert cluster.evictions == []
