@@ -8,6 +8,7 @@
     │   └── SnapshotError                   a snapshot file that cannot be read
     ├── ConfigurationError              3   what the operator wrote is wrong
     │   ├── PolicyError                     the policy file
+    │   ├── ScenarioError                   a scenario to simulate, or a trace that it names
     │   └── SettingsError                   settings, environment, kubeconfig
     ├── KubernetesError                 4   the API server
     │   ├── KubernetesUnreachable           no connection, time-out, cut short
@@ -66,6 +67,10 @@ class ConfigurationError(RebalancerError):
 
 
 class PolicyError(ConfigurationError):
+    pass
+
+
+class ScenarioError(ConfigurationError):
     pass
 
 
