@@ -69,6 +69,10 @@ class ClusterSource(Protocol):
         """All objects as they are now. Raises as `read_cluster`."""
         ...
 
+    def rest(self) -> None:
+        """Nothing is read for a while: keep nothing, and ask for nothing."""
+        ...
+
 
 class Reader(Protocol):
     """Gives all objects of one resource after the other."""
@@ -86,6 +90,9 @@ class ListedCluster:
 
     def read(self, *, deadline: Deadline) -> ClusterObjects:
         return read_cluster(self._client, deadline=deadline)
+
+    def rest(self) -> None:
+        """Nothing is kept anyway."""
 
 
 @dataclass(frozen=True, slots=True)

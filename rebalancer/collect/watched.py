@@ -95,6 +95,12 @@ class WatchedCluster:
             if thread.is_alive():
                 thread.join(max(0.0, until - time.monotonic()))
 
+    def rest(self) -> None:
+        """Watch and keep nothing until the next `read`, which lists. Called by the thread that reads."""
+        for each in self._watched.values():
+            each.table.forget()
+            each.watch.break_off()
+
     def alive(self) -> bool:
         """Whether every watch has its thread."""
         return all(thread.is_alive() for thread in self._threads)
@@ -118,7 +124,7 @@ class WatchedCluster:
         table = watched.table
         table.expect_list()
         try:
-            listed = list_all(self._client, watched.resource, deadline=deadline, recall=table.recall)
+            listed = list_all(self._client, watched.resource, deadline=deadline, each=table.renew)
         except BaseException:
             table.list_failed()
             raise

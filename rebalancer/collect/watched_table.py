@@ -102,10 +102,14 @@ class WatchedTable(Generic[T]):
         with self._lock:
             return self._copied() if self._synced and self._in_touch(self._clock()) else None
 
-    def recall(self, item: T) -> T:
-        """The object that is kept already, if it is this very version: then the other one need not live on."""
-        kept = self._items.get(_key(item))
-        return kept if kept is not None and _version(kept) == _version(item) else item
+    def renew(self, item: T) -> None:
+        """An object of a list that is being read takes the place of its equal here: two lists at once would need twice the memory, and
+        those of a list share their equal parts."""
+        key = _key(item)
+        with self._lock:
+            kept = self._items.get(key)
+            if kept is not None and _version(kept) == _version(item):
+                self._items[key] = item
 
     def expect_list(self) -> None:
         """A list is about to be asked for."""
@@ -127,7 +131,7 @@ class WatchedTable(Generic[T]):
             found = {_key(item): item for item in listed.items}
             # A list that is older than what the watch had told is one of another past: the server was set back to a backup.
             known = max(self._asked_at or 0, self._listed)
-            if self._told is None or version is None or version < known:
+            if not self._synced or version is None or version < known:
                 self._begin(found, listed, version)
                 lost = 0
             else:
@@ -136,6 +140,14 @@ class WatchedTable(Generic[T]):
         if lost:
             self._disagreed(lost)
         return copied
+
+    def forget(self) -> None:
+        """Let everything go; a connection that is open brings nothing any more, and the next one waits for a list."""
+        with self._lock:
+            self._items, self._odd, self._nameless = {}, {}, Counter()
+            self._term += 1
+            self._told, self._listed, self._pending = None, 0, _Pending(0)
+            self._synced, self._opened_at, self._heard_at = False, math.inf, _NEVER
 
     # ---- for the watch ------------------------------------------------------------------------------------------------
 

@@ -144,6 +144,7 @@ class Service:
             return self._cycle(None)
         term = leadership.term
         if term is None:
+            self._parts.controller.rest()
             self._reload()
             self._parts.metrics.mode_in_force(self._parts.session.orders.mode.value)
             return None
@@ -254,10 +255,11 @@ class Service:
 
     def _follow(self, mode: Mode, *, deadline: Deadline) -> None:
         """When the policy or the settings change the mode, take off what the one before left: nobody else would. Raises Interrupted."""
-        before, self._mode = self._mode, mode
+        before = self._mode
         if before is not None and before is not mode:
             log.info("the mode has changed", before=before.value, mode=mode.value)
             self._clean_up(before, deadline=deadline)
+        self._mode = mode  # only now: a stop in between leaves the rest to the clean-up at the end
 
     def _clean_up(self, mode: Mode, *, deadline: Deadline) -> None:
         """Take the soft taints or marks of ``mode`` off; dry run leaves none and writes nothing."""
