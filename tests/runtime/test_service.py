@@ -307,6 +307,23 @@ def test_leaving_a_mode_takes_off_what_it_left_in_the_cluster(make: Make) -> Non
     }
 
 
+def test_a_stop_while_a_mode_is_left_leaves_the_rest_to_the_end(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the taints of the old mode would stay for good."""
+    bench = make()
+    bench.service.tick()
+    bench.write("{mode: dry-run}")
+
+    def interrupted(*, deadline: Deadline) -> tuple[str, ...]:
+        raise Interrupted("stopped on request")
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(bench.actuators[Mode.EVICT], "clean_up", interrupted)
+        assert bench.service.tick() is None
+    bench.stop.set()
+    bench.service.run()
+    assert bench.actuators[Mode.EVICT].calls == ["clean up"]
+
+
 def scheduled(service: Service) -> datetime.timedelta:
     job = service._scheduler.get_job(JOB)
     assert job is not None
