@@ -73,7 +73,11 @@ class Asking:
                 answer = self._table("jobs", "count by (job) (up)")
                 jobs = sorted(labels.get("job", "") for labels in answer.labels) if answer is not None else []
                 more = f" and {len(jobs) - SHOWN_JOBS} more" if len(jobs) > SHOWN_JOBS else ""
-                self._jobs = f"the jobs it scrapes are {', '.join(jobs[:SHOWN_JOBS])}{more}" if jobs else "it scrapes no job at all"
+                self._jobs = (
+                    f"the jobs that Prometheus scrapes are {', '.join(jobs[:SHOWN_JOBS])}{more}"
+                    if jobs
+                    else "Prometheus scrapes no job at all"
+                )
             return self._jobs
 
     def _exporter_pods(self, namespaces: Iterable[str]) -> Mapping[PodKey, str]:

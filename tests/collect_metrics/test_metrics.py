@@ -140,7 +140,7 @@ def test_m3_empty_answers_are_an_error_that_says_what_was_tried(
         read(connect(server), directory)
     assert "query 'cpu of nodes (node_exporter)' found no series" in caught.value.message
     assert "query 'memory of nodes (kubelet resource metrics)' found no series" in caught.value.message
-    assert "the jobs it scrapes are apiserver, etcd" in caught.value.message
+    assert "the jobs that Prometheus scrapes are apiserver, etcd" in caught.value.message
     assert "rebalancer check" in caught.value.remedy
 
 

@@ -72,7 +72,7 @@ def test_m4_a_query_of_the_operator_that_finds_nothing_fails_by_name(looked_at: 
     """With the query's text and what Prometheus does scrape, so that the misspelt name is seen."""
     ran = looked_at.run("check", "--policy", looked_at.policy(OWN_SIGNAL), "-o", "json").ended(5)
     found = {check["name"]: check for check in failures(ran)}
-    assert "no series; the jobs it scrapes are node-exporter" in found["net of nodes"]["sentence"]
+    assert "no series; the jobs that Prometheus scrapes are node-exporter" in found["net of nodes"]["sentence"]
     assert "rate(nic_bytes_total[300s])" in found["net of nodes"]["remedy"]
     assert "rate(pod_nic_bytes_total[300s])" in found["net of pods"]["remedy"]
 

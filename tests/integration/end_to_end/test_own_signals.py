@@ -175,7 +175,7 @@ def test_m4_a_signal_that_nothing_serves_is_inert_by_name(server: PrometheusServ
     assert plan.moves == ()
     assert plan.outcome == "nothing to do: none of 0 nodes with a known load is hot; 12 more have an unknown load"
     assert [note for note in plan.coverage.notes if "inert" in note] == [
-        "signal disk is inert: query 'disk of nodes (policy)' found no series; it scrapes no job at all"
+        "signal disk is inert: query 'disk of nodes (policy)' found no series; Prometheus scrapes no job at all"
     ]
     assert {node.signals["disk"].load for node in plan.nodes} == {None}
     assert {round(node.signals["cpu"].load or 0, 2) for node in plan.nodes if node.name == HOT} == {0.88}
