@@ -70,11 +70,11 @@ def list_all(
     *,
     deadline: Deadline,
     query: Sequence[tuple[str, str]] = (),
-    recall: Callable[[T], T] | None = None,
+    each: Callable[[T], None] = lambda item: None,
 ) -> Listed[T]:
     """All items of ``resource``.
 
-    ``recall`` may give for an item an equal one that the caller holds already, page by page, so that a list beside a list costs no memory.
+    ``each`` is called with each item while its page is at hand, so that who holds an older list can let go of it piece by piece.
     Each page is retried by the client. A continue token that has expired (410) makes the list start afresh, at most MAX_RESTARTS times:
     pages of two versions are never mixed, since a pod that moved between them would be seen twice or not at all.
     Raises what `KubeClient.pages` raises; KubernetesExpired when the list expired once too often.
@@ -82,7 +82,7 @@ def list_all(
     restarts = 0
     while True:
         try:
-            return _list_once(client, resource, deadline=deadline, query=query, restarts=restarts, recall=recall)
+            return _list_once(client, resource, deadline=deadline, query=query, restarts=restarts, each=each)
         except KubernetesExpired as error:
             if restarts == MAX_RESTARTS:
                 raise KubernetesExpired(
@@ -100,7 +100,7 @@ def _list_once(
     deadline: Deadline,
     query: Sequence[tuple[str, str]],
     restarts: int,
-    recall: Callable[[T], T] | None,
+    each: Callable[[T], None],
 ) -> Listed[T]:
     items: list[T] = []
     odd: Counter[str] = Counter()
@@ -108,10 +108,11 @@ def _list_once(
     version = ""
     share = resource.sharing() if resource.sharing is not None else None
     for page in client.pages(resource, deadline=deadline, query=query):
-        if share is not None:
-            for item in page.items:
+        for item in page.items:
+            if share is not None:
                 share(item)
-        items.extend(page.items if recall is None else map(recall, page.items))
+            each(item)
+        items.extend(page.items)
         odd.update(page.odd)
         odd_keys.update(page.odd_keys)
         version = page.resource_version

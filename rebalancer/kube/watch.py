@@ -27,7 +27,7 @@ from rebalancer.kube.lists import Resource
 from rebalancer.kube.retries import Backoff
 from rebalancer.kube.stream import Stream
 from rebalancer.kube.transport import JSON
-from rebalancer.kube.watch_events import EventDecoder, Garbled, News, lines
+from rebalancer.kube.watch_events import EventDecoder, Garbled, News, Present, lines
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -221,12 +221,17 @@ class Watch(Generic[T]):
             self._stream = stream
 
     def _listen(self, stream: Stream, start: Start, connection: _Connection) -> Restart:
+        # Not for longer than a connection: what is shared is kept alive.
+        share = self._resource.sharing() if self._resource.sharing is not None else None
         for batch in lines(stream.chunks()):
             news: list[News[T]] = []
             current = True
             try:
                 for line in batch:
-                    news.append(self._decoder.decode(line))  # noqa: PERF401 - what came before a bad line is needed
+                    one = self._decoder.decode(line)
+                    if share is not None and isinstance(one, Present):
+                        share(one.item)
+                    news.append(one)
             finally:
                 # It is true all the same, and the next connection continues behind it.
                 if news:
