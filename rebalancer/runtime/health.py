@@ -66,6 +66,11 @@ class Health:
         with self._lock:
             self._observed = self._prometheus = self._degraded = ""
 
+    def cluster_failed(self, why: str) -> None:
+        """The API server cannot be reached or refuses what a cycle needs; ``why`` is shown to whoever asks."""
+        with self._lock:
+            self._observed = why
+
     def prometheus_failed(self, why: str) -> None:
         """Prometheus cannot be reached; ``why`` is shown to whoever asks."""
         with self._lock:

@@ -23,7 +23,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from rebalancer.act.actuator import Actuator
 from rebalancer.act.outcome import Result
 from rebalancer.deadline import Deadline
-from rebalancer.errors import Interrupted, MetricsError, RebalancerError
+from rebalancer.errors import Interrupted, KubernetesError, MetricsError, RebalancerError
 from rebalancer.policy.model import Mode
 from rebalancer.policy.reload import Reload
 from rebalancer.policy.timing import judge_timing
@@ -179,6 +179,8 @@ class Service:
             parts.metrics.cycle_ended(CycleEnd.FAILED, at=at, seconds={})
             if isinstance(error, MetricsError):
                 parts.health.prometheus_failed(error.message)
+            elif isinstance(error, KubernetesError):
+                parts.health.cluster_failed(error.message)
             log.error("cycle failed, nothing was moved", error=error.message, remedy=error.remedy)
             return None
         except Exception:

@@ -199,6 +199,17 @@ def test_prometheus_that_is_lost_is_said_by_the_readiness(make: Make) -> None:
     assert (check.passed, check.words) == (False, "no answer from http://prometheus")
 
 
+def test_an_api_server_that_is_lost_is_said_by_the_readiness(make: Make) -> None:
+    """After a good cycle too; a good one later says that it is back."""
+    bench = make(result_of, KubernetesUnreachable("no answer from https://api"), result_of)
+    passed = []
+    for _ in range(3):
+        bench.service.tick()
+        (check,) = [check for check in bench.health.ready_checks() if check.name == "observation"]
+        passed.append((check.passed, check.words))
+    assert passed == [(True, "done"), (False, "no answer from https://api"), (True, "done")]
+
+
 def test_a_defect_in_telling_does_not_end_the_loop(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cycle is counted; the trace is in the log; the heartbeat goes on."""
     bench = make(result_of)
