@@ -359,3 +359,38 @@ def test_what_is_no_address_is_refused(text: object) -> None:
 def test_an_address_is_shown_without_its_secrets(url: str, shown: str) -> None:
     """User, password, query and fragment are for nobody's eyes."""
     assert redacted_url(url) == shown
+
+
+def test_leader_election_is_on_in_a_cluster_and_off_elsewhere(tmp_path: Path) -> None:
+    """One process on a laptop has nobody to agree with."""
+    assert not load(tmp_path).leader_election.enabled
+    in_cluster = load(tmp_path, env={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+    assert in_cluster.leader_election.enabled
+    assert in_cluster.source_of("leader_election", "enabled") == (SourceKind.DEFAULT, "the default in a cluster")
+    off = load(tmp_path, env={"KUBERNETES_SERVICE_HOST": "10.0.0.1", "REBALANCER_LEADER_ELECTION__ENABLED": "false"})
+    assert not off.leader_election.enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("leader_election: {lease_duration: 10s}", "lease_duration"),
+        ("leader_election: {renew_deadline: 2s}", "renew_deadline"),
+        ("leader_election: {renew_deadline: 20s}", "lease_duration"),
+        ("leader_election: {retry_period: 11s}", "renew_deadline"),
+    ],
+)
+def test_the_times_of_leader_election_stand_in_their_order(tmp_path: Path, text: str, key: str) -> None:
+    """A leader has to know that it lost before another may lead, and to try more than once before it loses."""
+    error = refusal(tmp_path, text)
+    assert f"leader_election.{key}: is " in error.message
+    assert "keep lease_duration > renew_deadline > retry_period" in error.remedy
+
+
+def test_a_short_time_for_evictions_is_told(tmp_path: Path) -> None:
+    """Allowed, and likely to abandon plans on a busy API server."""
+    text = "leader_election: {enabled: true, lease_duration: 11s}"
+    assert load(tmp_path, text).warnings() == (
+        "an eviction may take only 1 s, the rest of the lease; raise leader_election.lease_duration",
+    )
+    assert load(tmp_path, "leader_election: {lease_duration: 11s}").warnings() == ()

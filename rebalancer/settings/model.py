@@ -197,6 +197,7 @@ class Settings(BaseSettings):
     namespace: Namespace = "default"
     """Where the Lease and the state are kept; in a cluster, the pod's own namespace."""
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
+    """Which of several replicas acts."""
     cycle_timeout: Duration = Field(default=120.0, ge=10, le=3600)
     """A cycle that takes longer is given up."""
     listen: ListenAddress = Listen(host="127.0.0.1", port=8080)

@@ -11,12 +11,22 @@ from rebalancer.policy.quantities import Duration
 from rebalancer.policy.reference import Words, default_words, sentence, table, type_words
 from rebalancer.settings.listen import ListenAddress
 from rebalancer.settings.loading import FLAGS, SETTINGS_VARIABLE, leaves, variable_of
-from rebalancer.settings.model import KubernetesSettings, LogSettings, Namespace, PrometheusSettings, Settings, TlsSettings
+from rebalancer.settings.model import (
+    KubernetesSettings,
+    LeaderElectionSettings,
+    LeaseName,
+    LogSettings,
+    Namespace,
+    PrometheusSettings,
+    Settings,
+    TlsSettings,
+)
 
 SETTINGS_WORDS: Words = (
     (Duration, "duration"),
     (ListenAddress, "host:port"),
     (Namespace, "name of a namespace"),
+    (LeaseName, "name of a Lease"),
     (Path, "path of a file"),
     (SecretStr, "text that is never shown"),
 )
@@ -24,6 +34,7 @@ PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("", Settings),
     ("prometheus", PrometheusSettings),
     ("kubernetes", KubernetesSettings),
+    ("leader_election", LeaderElectionSettings),
     ("tls", TlsSettings),
     ("log", LogSettings),
 )
@@ -39,8 +50,8 @@ the file.
 An unknown key, and a variable that begins with `REBALANCER_` and matches no setting, is an error with the nearest name that exists. An
 empty variable counts as unset. Secrets are named by file; no message, log or report shows one.
 
-Durations are written `90s`, `5m`, `1h30m`, or as a plain number of seconds. In a cluster the defaults of `listen`, `log.format` and
-`namespace` fit a pod. This page is generated from the model; `make docs` writes it.
+Durations are written `90s`, `5m`, `1h30m`, or as a plain number of seconds. In a cluster the defaults of `listen`, `log.format`,
+`namespace` and `leader_election.enabled` fit a pod. This page is generated from the model; `make docs` writes it.
 """
 
 _EXAMPLE = """
