@@ -33,6 +33,7 @@ format: $(BIN)/.installed
 
 bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.cycle --write benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.watch
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

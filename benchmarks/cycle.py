@@ -70,23 +70,23 @@ def _parser() -> argparse.ArgumentParser:
 
 def measure(scene: Scene) -> Run:
     """Serve the scene, run one cycle on it. Raises BenchmarkFailed."""
-    with _cluster(scene) as cluster:
-        served = _receive(cluster, Served)
+    with cluster_of(scene) as cluster:
+        served = receive(cluster, Served)
         measured = msgspec.json.decode(_run_measured(served), type=Measured)
-        _pipe(cluster.stdin).write(b"traffic\n")
-        _pipe(cluster.stdin).flush()
-        kubernetes, prometheus = _receive(cluster, tuple[Traffic, Traffic])
+        pipe(cluster.stdin).write(b"traffic\n")
+        pipe(cluster.stdin).flush()
+        kubernetes, prometheus = receive(cluster, tuple[Traffic, Traffic])
     return Run(scene=scene, served=served, measured=measured, kubernetes=kubernetes, prometheus=prometheus)
 
 
 @contextmanager
-def _cluster(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
-    command = _python("benchmarks.cluster_process", msgspec.json.encode(scene))
+def cluster_of(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
+    command = python_command("benchmarks.cluster_process", msgspec.json.encode(scene))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
         try:
             yield process
         finally:
-            _pipe(process.stdin).close()
+            pipe(process.stdin).close()
             try:
                 process.wait(timeout=60)
             except subprocess.TimeoutExpired:
@@ -94,28 +94,28 @@ def _cluster(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _run_measured(served: Served) -> bytes:
-    command = _python("benchmarks.measured_process", msgspec.json.encode(served))
+    command = python_command("benchmarks.measured_process", msgspec.json.encode(served))
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False, cwd=ROOT)
     if done.returncode:
         raise BenchmarkFailed(f"the measured process ended with status {done.returncode}")
     return done.stdout
 
 
-def _python(module: str, argument: bytes) -> list[str]:
+def python_command(module: str, argument: bytes) -> list[str]:
     return [sys.executable, "-m", module, argument.decode()]
 
 
-def _receive(process: subprocess.Popen[bytes], kind: type[T]) -> T:
-    line = _pipe(process.stdout).readline()
+def receive(process: subprocess.Popen[bytes], kind: type[T]) -> T:
+    line = pipe(process.stdout).readline()
     if not line:
         raise BenchmarkFailed(f"the cluster process ended with status {process.wait()}")
     return msgspec.json.decode(line, type=kind)
 
 
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
+def pipe(end: IO[bytes] | None) -> IO[bytes]:
+    if end is None:
         raise BenchmarkFailed("the process was started without its pipes")
-    return pipe
+    return end
 
 
 def this_machine() -> Machine:
