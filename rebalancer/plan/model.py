@@ -113,6 +113,25 @@ class CoverageReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class EarlierMove(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A move of an earlier cycle, held against what it promised."""
+
+    at: str
+    pod: PodRef
+    workload: OwnerRef | None
+    source: str
+    planned: str
+    landed: str | None
+    """Where the replacement is Ready; null while it is not, or when none came."""
+    result: str
+    """``open``, ``as-planned``, ``elsewhere``, ``source``, ``lost`` or ``stayed``."""
+    ready_after_seconds: float | None
+    predicted_fall: float | None
+    """Fall of the source's load that the move promised, ratio; of the signal with the largest."""
+    realised_share: float | None
+    """What came of the promise: the source's real fall over the predicted ones of all pods that left it since."""
+
+
 class Plan(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     api_version: str = API_VERSION
     kind: str = "Plan"
@@ -129,6 +148,8 @@ class Plan(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     moves: tuple[Move, ...]
     refused: tuple[RefusedCandidate, ...]
     nodes: tuple[NodeReport, ...]
+    earlier: tuple[EarlierMove, ...] = ()
+    """Moves of the last hours, newest first, and what became of them."""
     soft_taints: tuple[str, ...] = ()
     """Nodes that are to repel new pods while this plan is carried out."""
     soft_tainting: bool = True

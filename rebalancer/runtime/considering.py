@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
@@ -13,6 +15,7 @@ from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.memory import Landing, Memory, settle
 from rebalancer.runtime.stopwatch import Stopwatch
+from rebalancer.runtime.verification import earlier_moves
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 
@@ -62,6 +65,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
             mode=orders.mode,
             mode_source=orders.mode_source,
         )
+        decision = replace(decision, plan=msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory)))
     return Verdict(state=state, findings=findings, decision=decision, memory=memory, history=history, landings=landings, breaker=breaker)
 
 
