@@ -22,7 +22,7 @@ from rebalancer.policy.model import Mode
 from rebalancer.report.checks import Check, CheckReport, CheckStatus
 from rebalancer.runtime.clock import Clock, SystemClock
 from rebalancer.runtime.observe import observe, require_coverage
-from rebalancer.runtime.rights import Right, reading_rights, writing_rights
+from rebalancer.runtime.rights import Right, lease_rights, reading_rights, writing_rights
 from rebalancer.runtime.session import Connections, Session, connected
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.units import format_duration, format_time
@@ -120,7 +120,8 @@ def _check_server(client: KubeClient, checks: _Checks, clock: Clock, deadline: D
 
 
 def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadline: Deadline) -> None:
-    orders, namespace = session.orders, session.settings.namespace
+    orders, namespace, election = session.orders, session.settings.namespace, session.settings.leader_election
+    lease = election.lease_name if election.enabled else ""
     spec = orders.policy.spec
     watches = session.settings.kubernetes.watch
     missing = _missing(client, [right for right in reading_rights() if watches or right.verb != "watch"], deadline)
@@ -132,8 +133,13 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
             checks.fail("rights", f"may not {right.words}", f"add the rule {right.rule}", exit_status=4)
     if all(right.verb == "watch" for right in missing):
         checks.ok("rights", "may read everything that a cycle reads")
+    missing = _missing(client, lease_rights(namespace=namespace, lease=lease), deadline)
+    for right in missing:
+        checks.fail("rights", f"leader election may not {right.words}", f"add the rule {right.rule}", exit_status=4)
+    if lease and not missing:
+        checks.ok("rights", "may do what leader election needs")
     for mode in (Mode.ANNOTATE, Mode.EVICT):
-        missing = _missing(client, writing_rights(spec, mode, namespace=namespace), deadline)
+        missing = _missing(client, writing_rights(spec, mode, namespace=namespace, lease=""), deadline)
         if not missing:
             checks.ok("rights", f"may do what mode {mode.value} needs")
         elif mode is orders.mode:

@@ -86,8 +86,8 @@ def reading_rights() -> tuple[Right, ...]:
     )
 
 
-def roles_for(spec: Spec, mode: Mode, *, namespace: str) -> tuple[Role, ...]:
-    """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted."""
+def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE) -> tuple[Role, ...]:
+    """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted. ``lease``: empty for none."""
     roles = [Role("observe", reading_rights())]
     marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
     if mode is Mode.EVICT and spec.steering.soft_taint:
@@ -98,18 +98,12 @@ def roles_for(spec: Spec, mode: Mode, *, namespace: str) -> tuple[Role, ...]:
         roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
         if spec.events:
             roles.append(Role("tell", (Right("create", "events.k8s.io", "events"),)))
-    return (*roles, Role("keep", keeping_rights(mode, namespace=namespace), namespaced=True))
+    return (*roles, Role("keep", keeping_rights(mode, namespace=namespace, lease=lease), namespaced=True))
 
 
-def keeping_rights(mode: Mode, *, namespace: str) -> tuple[Right, ...]:
+def keeping_rights(mode: Mode, *, namespace: str, lease: str = LEASE) -> tuple[Right, ...]:
     """The Lease of leader election, and the memory, which is only read unless pods are evicted."""
-    group = "coordination.k8s.io"
-    rights = [
-        Right("create", group, "leases", namespace=namespace),
-        Right("get", group, "leases", namespace=namespace, name=LEASE),
-        Right("update", group, "leases", namespace=namespace, name=LEASE),
-        Right("get", "", "configmaps", namespace=namespace, name=MEMORY),
-    ]
+    rights = [*lease_rights(namespace=namespace, lease=lease), Right("get", "", "configmaps", namespace=namespace, name=MEMORY)]
     if mode is Mode.EVICT:
         rights += [
             Right("update", "", "configmaps", namespace=namespace, name=MEMORY),
@@ -118,6 +112,18 @@ def keeping_rights(mode: Mode, *, namespace: str) -> tuple[Right, ...]:
     return tuple(rights)
 
 
-def writing_rights(spec: Spec, mode: Mode, *, namespace: str) -> Sequence[Right]:
+def lease_rights(*, namespace: str, lease: str) -> tuple[Right, ...]:
+    """What leader election needs, in every mode; nothing when ``lease`` is empty."""
+    group = "coordination.k8s.io"
+    if not lease:
+        return ()
+    return (
+        Right("create", group, "leases", namespace=namespace),
+        Right("get", group, "leases", namespace=namespace, name=lease),
+        Right("update", group, "leases", namespace=namespace, name=lease),
+    )
+
+
+def writing_rights(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE) -> Sequence[Right]:
     """What a mode needs beside reading."""
-    return [right for role in roles_for(spec, mode, namespace=namespace) if role.name != "observe" for right in role.rights]
+    return [right for role in roles_for(spec, mode, namespace=namespace, lease=lease) if role.name != "observe" for right in role.rights]
