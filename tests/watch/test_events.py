@@ -51,11 +51,13 @@ def test_kw6_an_odd_object_is_told_by_key_and_reason() -> None:
 
 
 def test_kw2_an_error_event_with_410_is_expired() -> None:
-    """By its code, or by its reason where a server leaves the code out."""
+    """By its code or its reason, whichever a server leaves out."""
     with pytest.raises(KubernetesExpired, match=r"the watch of pods has expired \(too old resource version"):
         PODS.decode(gone())
     with pytest.raises(KubernetesExpired):
         PODS.decode(event("ERROR", {"reason": "Expired"}))
+    with pytest.raises(KubernetesExpired):
+        PODS.decode(event("ERROR", {"code": 410}))
 
 
 @pytest.mark.parametrize("value", [{"code": 500, "message": "no leader"}, {}, {"code": "x"}], ids=str)
