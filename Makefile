@@ -40,7 +40,7 @@ clean:
 
 schema: $(BIN)/.installed
 	$(BIN)/python -m rebalancer.report.schema config/schema
-	$(BIN)/python -c 'from pathlib import Path; from rebalancer.policy.schema import write_schemas; from rebalancer.settings.schema import write_settings_schema; write_schemas(Path("config/schema")); write_settings_schema(Path("config/schema"))'
+	$(BIN)/python -c 'from pathlib import Path; from rebalancer.policy.schema import write_schemas; from rebalancer.settings.schema import write_settings_schema; from rebalancer.simulate.forward.scenario_file import write_scenario_schema; write_schemas(Path("config/schema")); write_scenario_schema(Path("config/schema")); write_settings_schema(Path("config/schema"))'
 
 docs: $(BIN)/.installed
 	$(BIN)/python -m rebalancer.runtime.reference_pages docs

@@ -26,6 +26,7 @@ class Format(Enum):
     JSON = "json"
     YAML = "yaml"
     CSV = "csv"
+    HTML = "html"
 
 
 Document = TypeVar("Document", bound=msgspec.Struct)

@@ -17,6 +17,7 @@ from rebalancer.plan.model import API_VERSION, Plan
 from rebalancer.report.checks import CheckReport
 from rebalancer.report.demo import DemoResult
 from rebalancer.report.explanation import Explanation
+from rebalancer.report.simulation import SimulationReport
 from rebalancer.report.skew import SkewReport
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -39,6 +40,7 @@ def document_schemas() -> Mapping[str, Schema]:
         "skew-report.schema.json": _schema(SkewReport),
         "explanation.schema.json": _schema(Explanation),
         "check-report.schema.json": _schema(CheckReport),
+        "simulation-report.schema.json": _schema(SimulationReport),
     }
 
 

@@ -50,6 +50,9 @@ class StrategyResult(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     unready_pod_minutes: float
     """Minutes that pods, replacements and others, were not Ready yet."""
     cycles: int
+    undecided_cycles: int = 0
+    """Cycles in which the strategy could not decide, for want of metrics say."""
+    undecided_why: str = ""
     wall_seconds: float
     deciding_seconds: float
     course: tuple[CoursePoint, ...] = ()

@@ -39,8 +39,8 @@ class Rebalancing:
         remembered = memory if isinstance(memory, Memory) else Memory()
         try:
             require_coverage(state, self._orders.policy.spec)
-        except MetricsError:
-            return Actions(memory=remembered)  # the cycle fails, and nothing is forgotten
+        except MetricsError as error:  # the cycle fails, and nothing is forgotten
+            return Actions(memory=remembered, undecided=error.message)
         verdict = consider(state, remembered, self._orders)
         plan, remembered = verdict.decision.plan, verdict.memory
         loads = {report.name: {n: s.load for n, s in report.signals.items() if s.load is not None} for report in plan.nodes}

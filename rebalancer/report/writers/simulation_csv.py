@@ -9,7 +9,7 @@ from rebalancer.report.registry import Format, writer
 from rebalancer.report.simulation import SimulationReport, StrategyResult
 from rebalancer.report.writers.csv_rows import CsvCell, csv_text
 
-_LEFT_OUT = ("course", "describe")
+_LEFT_OUT = ("course", "describe", "undecided_why")
 
 
 @writer(SimulationReport, Format.CSV)

@@ -58,6 +58,7 @@ MEASURES = (
     Measure("pending pod-minutes", lambda r: r.pending_pod_minutes, _one_digit),
     Measure("starting pod-minutes", lambda r: r.unready_pod_minutes, _one_digit),
     Measure("cycles", lambda r: float(r.cycles), _count, wide=True),
+    Measure("cycles without a decision", lambda r: float(r.undecided_cycles), _count, wide=True, bad=True),
     Measure("seconds to simulate", lambda r: r.wall_seconds, _one_digit),
     Measure("of them in the strategy", lambda r: r.deciding_seconds, _one_digit, wide=True),
 )
@@ -73,8 +74,20 @@ def simulation_table(report: SimulationReport, page: Page, fmt: Format) -> str:
     sheet.blank()
     columns = (Column("", least=20), *(Column(result.name.upper(), right=True, least=8) for result in report.results))
     measures = [measure for measure in MEASURES if wide or not measure.wide]
-    sheet.grid(columns, [Row((measure.words, *_cells(measure, report.results))) for measure in measures])
+    sheet.grid(columns, [Row((measure.words, *cells_of(measure, report.results))) for measure in measures])
+    for sentence in sentences_of(report):
+        sheet.blank()
+        sheet.sentence(sentence, style="red")
     return sheet.render()
+
+
+def sentences_of(report: SimulationReport) -> list[str]:
+    """What a reader must know before believing the numbers."""
+    return [
+        f"{result.name} could not decide in {result.undecided_cycles} of {result.cycles} cycles: {result.undecided_why}"
+        for result in report.results
+        if result.undecided_cycles
+    ]
 
 
 def simulation_facts(report: SimulationReport) -> list[tuple[str, str]]:
@@ -87,7 +100,7 @@ def simulation_facts(report: SimulationReport) -> list[tuple[str, str]]:
     ]
 
 
-def _cells(measure: Measure, results: tuple[StrategyResult, ...]) -> list[Cell]:
+def cells_of(measure: Measure, results: tuple[StrategyResult, ...]) -> list[Cell]:
     values = [measure.key(result) for result in results]
     known = [value for value in values if value is not None]
     compared = len(known) > 1 and measure.words not in _NOT_COMPARED and not measure.words.startswith(_OF_EVICTIONS)

@@ -97,8 +97,10 @@ def _asked(ground: Ground, slot: IntArray, request: FloatArray) -> list[FloatArr
 def _why_unknown(newest: FloatArray, *, age_s: FloatArray, stale: BoolArray) -> Mapping[tuple[int, int], str]:
     reasons: dict[tuple[int, int], str] = {}
     for node, column in np.argwhere(np.isnan(newest)).tolist():
-        old = f"last sample is {format_duration(round(float(age_s[node])))} old"
-        reasons[node, column] = old if stale[node] else "no whole window of samples"
+        if stale[node]:
+            reasons[node, column] = f"last sample is {format_duration(round(float(age_s[node])))} old"
+        else:
+            reasons[node, column] = "no whole window of samples" if np.isfinite(age_s[node]) else "no sample"
     return reasons
 
 

@@ -57,6 +57,8 @@ def _result(run: Run, *, workloads: int, hours: float) -> StrategyResult:
         pending_pod_minutes=round(tally.pending_pod_s / 60, 2),
         unready_pod_minutes=round(tally.unready_pod_s / 60, 2),
         cycles=run.cycles,
+        undecided_cycles=run.undecided,
+        undecided_why=run.undecided_why,
         wall_seconds=round(run.wall_s, 2),
         deciding_seconds=round(run.deciding_s, 2),
         course=tuple(

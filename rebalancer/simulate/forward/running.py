@@ -37,6 +37,9 @@ class Run:
     wall_s: float
     """Real seconds that it took, the world and the strategy together; of them ``deciding_s`` in the strategy."""
     deciding_s: float
+    undecided: int
+    """Cycles in which the strategy could not decide, and why it could not in the last of them."""
+    undecided_why: str
 
 
 def line_up(kinds: Sequence[StrategyKind], policies: Sequence[RebalancePolicy]) -> tuple[Contestant, ...]:
@@ -85,7 +88,7 @@ def _live(
     world = ForwardWorld(setting, metrics=spec.metrics, confirm=spec.confirm, warm_up_ticks=warm_up_ticks, tally=tally)
     strategy = contestant.kind.make(contestant.policy)
     memory: object = None
-    due, cycles = start, 0
+    due, cycles, undecided, why = start, 0, 0, ""
     for tick in range(ticks):
         if world.now >= due - _EPSILON_S:
             view = world.look()
@@ -94,11 +97,12 @@ def _live(
             deciding += clock() - before
             memory = actions.memory
             world.act(view, actions)
-            due, cycles = due + spec.interval, cycles + 1
+            due, cycles, undecided = due + spec.interval, cycles + 1, undecided + bool(actions.undecided)
+            why = actions.undecided or why
             on_progress(contestant, tick / ticks)
         world.tick()
     on_progress(contestant, 1.0)
-    return Run(contestant, tally, cycles, clock() - begun, deciding)
+    return Run(contestant, tally, cycles, clock() - begun, deciding, undecided, why)
 
 
 def workloads_in(setting: Setting) -> int:

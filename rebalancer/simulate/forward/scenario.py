@@ -61,6 +61,8 @@ class Trace(Strict):
     """Name of the file, relative to that directory."""
     kind: Literal["planetlab-cpu", "genai-memory", "openb-requests"]
     """``planetlab-cpu``: CPU in percent, ``genai-memory``: memory as a ratio, both over time; ``openb-requests``: what pods ask for."""
+    least_samples: Percent = 0
+    """Series that have a sample in fewer than so many percent of the rows are left out; the holes of the others are unknown."""
 
 
 class Use(Strict):

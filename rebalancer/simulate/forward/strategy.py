@@ -26,6 +26,8 @@ class Actions:
     """(nodes,): who carries the soft taint from now on; None changes nothing. It is put on before the first eviction."""
     memory: object = None
     """What `Strategy.decide` gets in the next cycle."""
+    undecided: str = ""
+    """Why nothing could be decided in this cycle, in words, such as metrics that are missing; empty when a decision was made."""
 
 
 class Strategy(Protocol):

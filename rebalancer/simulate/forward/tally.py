@@ -42,6 +42,8 @@ class Moment:
 class Landed:
     """The replacement of an evicted pod was bound."""
 
+    at: float
+    slot: int
     row: int
     uid: str
     source: int
@@ -94,6 +96,8 @@ class Tally:
     returned: int = 0
     violations: int = 0
     gangs_broken: int = 0
+    landings: list[Landed] = field(default_factory=list)
+    """Every replacement of an evicted pod, in the order in which they were bound."""
     loads: FloatArray = field(init=False)
     """(nodes, signals) of the last tick."""
     _watched: list[Landed] = field(default_factory=list)
@@ -148,6 +152,7 @@ class Tally:
             self.violations += self._healthy[row] < state.budgets[row].desired_healthy
 
     def landed(self, landed: Landed) -> None:
+        self.landings.append(landed)
         self.returned += landed.node == landed.source
         with np.errstate(invalid="ignore"):
             hot = bool((self.loads[landed.node] > self.high[landed.node]).any())

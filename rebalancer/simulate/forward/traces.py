@@ -73,9 +73,11 @@ def read_series(trace: Trace, directory: Path | None) -> Series:
     if not table:
         raise ScenarioError(f"trace {path} has no samples", remedy=_REMEDY)
     found = np.stack(table) / _MOST[trace.kind]
-    alive = np.isfinite(found).any(axis=0)
+    filled = np.isfinite(found).mean(axis=0)
+    alive = (filled > 0) & (filled * 100 >= trace.least_samples)
     if not alive.any():
-        raise ScenarioError(f"trace {path} has no samples, every cell is empty", remedy=_REMEDY)
+        fullest = f"{filled.max() * 100:.0f} % of its cells" if filled.max() > 0 else "no cell"
+        raise ScenarioError(f"trace {path}: the fullest series has a sample in {fullest}", remedy="lower leastSamples, or name another")
     _within(found, path)
     return Series(np.array(times) - times[0], found[:, alive])
 

@@ -180,7 +180,10 @@ class ForwardWorld:
         self._pods.bind(row, node, at=self.now, running_at=running_at)
         source = self._owners.moved_from.pop(row, -1)
         if source >= 0:
-            self._tally.landed(Landed(row, self._pods.uids[row], source, node, running_at))
+            slot = int(self._pods.slot[row])
+            self._tally.landed(
+                Landed(at=self.now, slot=slot, row=row, uid=self._pods.uids[row], source=source, node=node, running_at=running_at)
+            )
 
     def _around(self) -> Surroundings:
         return Surroundings(self._ready, self._soft, self._owners.rolling, self._owners.controllers)

@@ -1,0 +1,1 @@
+"""The fast-forward world and `rebalancer simulate`."""

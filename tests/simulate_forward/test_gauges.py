@@ -1,0 +1,74 @@
+"""What the gauges remember: means over windows, late, unknown where a sample is missing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalancer.simulate.forward.gauges import Gauges, Lens, Timing
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+def filled(values: list[float], *, delay_s: float = 0.0, lens: Lens | None = None, pods: int = 0) -> Gauges:
+    """One node and one signal, a sample every 10 s from 0 on."""
+    gauges = Gauges(start=0.0, timing=Timing(10.0, delay_s), lens=lens or Lens(30.0, "mean", 2, 10.0), nodes=1, signals=1, pods=pods)
+    for value in values:
+        gauges.record(np.array([[value]]), rows=NONE, pods=np.empty((0, 1)), ran=np.empty(0, dtype=bool))
+    return gauges
+
+
+def test_a_window_is_the_mean_of_its_samples() -> None:
+    """Three samples of ten seconds in thirty; the second newest window lies one step back."""
+    assert filled([1, 2, 3, 4]).node_windows(40.0)[0, 0].tolist() == [2.0, 3.0]
+
+
+def test_samples_that_have_not_arrived_are_not_seen() -> None:
+    """With a delay of 15 s, what was sampled at 40 s is seen at 55 s and not before."""
+    gauges = filled([1, 2, 3, 4, 5, 6], delay_s=15.0)
+    assert gauges.node_windows(54.9)[0, 0, -1] == 2.0
+    assert gauges.node_windows(55.0)[0, 0, -1] == 3.0
+    assert gauges.node_age_s(55.0)[0] == 15.0
+
+
+def test_a_window_that_is_not_whole_is_unknown() -> None:
+    """Two samples say nothing about a window of three, and a missing one spoils three windows."""
+    assert np.isnan(filled([1, 2]).node_windows(20.0)[0, 0, -1])
+    gauges = filled([1, 2, math.nan, 4, 5], lens=Lens(30.0, "mean", 3, 10.0))
+    assert np.isnan(gauges.node_windows(50.0)[0, 0]).all()
+    gauges = filled([1, 2, math.nan, 4, 5, 6], lens=Lens(30.0, "mean", 3, 10.0))
+    assert np.isnan(gauges.node_windows(60.0)[0, 0]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(("statistic", "expected"), [("mean", 2.0), ("max", 3.0), ("p95", 2.9)])
+def test_the_statistic_is_the_one_that_was_asked_for(statistic: str, expected: float) -> None:
+    """As the policy's metrics.statistic says."""
+    assert filled([9, 1, 2, 3], lens=Lens(30.0, statistic, 1, 10.0)).node_windows(40.0)[0, 0, -1] == pytest.approx(expected)
+
+
+def test_a_young_pod_rises_slowly_and_one_that_left_falls_slowly() -> None:
+    """A third of the window at 6 is 2, as a rate has it; before its first sample a pod has none."""
+    gauges = filled([], pods=1)
+    seen = []
+    for uses in (None, None, None, 6.0, 6.0, 6.0, None, None, None):
+        ran = uses is not None
+        rows = np.array([0]) if ran else NONE
+        gauges.record(np.array([[0.0]]), rows=rows, pods=np.full((len(rows), 1), uses or 0.0), ran=np.full(len(rows), ran))
+        seen.append(gauges.pod_window(gauges.ticks * 10.0)[0, 0])
+    np.testing.assert_allclose(seen, [np.nan, np.nan, np.nan, 2.0, 4.0, 6.0, 4.0, 2.0, np.nan])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 100), min_size=8, max_size=60), st.integers(1, 6), st.integers(1, 5), st.integers(1, 3))
+def test_the_ring_agrees_with_remembering_everything(values: list[float], window: int, windows: int, step: int) -> None:
+    """Whatever the sizes, the ring forgets nothing that a window still reaches."""
+    gauges = filled(values, lens=Lens(window * 10.0, "mean", windows, step * 10.0))
+    found = gauges.node_windows(len(values) * 10.0)[0, 0]
+    for back in range(windows):
+        end = len(values) - back * step
+        expected = np.mean(values[end - window : end]) if end >= window else np.nan
+        np.testing.assert_allclose(found[-1 - back], expected)
