@@ -53,8 +53,8 @@ class Api:
         client = kubernetes.config.new_client_from_config(str(kubeconfig))
         self.server: str = client.configuration.host
         self._pool: urllib3.PoolManager = client.rest_client.pool_manager
-        token = client.configuration.get_api_key_with_prefix("authorization")
-        self._headers = {"Authorization": token} if token else {}
+        settings = client.configuration.auth_settings().values()
+        self._headers: dict[str, str] = {each["key"]: each["value"] for each in settings if each["in"] == "header"}
 
     def close(self) -> None:
         self._pool.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,12 @@ from pathlib import Path
 
 END_S = 20.0
 SHOWN = 3000
+
+
+def _ends_with_its_parent() -> tuple[str, ...]:
+    """What goes before a command so that a test run that is killed leaves no control plane behind (util-linux)."""
+    found = shutil.which("setpriv")
+    return (found, "--pdeathsig", "KILL", "--") if found else ()
 
 
 @dataclass
@@ -26,7 +33,12 @@ class Program:
         assert self._popen is None, f"{self.name} runs already"
         with self.log.open("ab") as output:
             self._popen = subprocess.Popen(
-                list(self.command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self.env, start_new_session=True
+                [*_ends_with_its_parent(), *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self.env,
+                start_new_session=True,
             )
 
     @property

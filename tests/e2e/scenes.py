@@ -201,7 +201,7 @@ def _init_containers(rng: random.Random, spec: Json, labels: Json) -> None:
 
 def _whole_pod(rng: random.Random, spec: Json, labels: Json) -> None:
     """Requests of the pod as a whole, which override the sum of its containers'."""
-    spec["resources"] = {"requests": {"cpu": "2", "memory": "2Gi"}}
+    spec["resources"] = {"requests": {"cpu": "2500m", "memory": "3Gi"}}
 
 
 KINDS: Sequence[Callable[[random.Random, Json, Json], None]] = (
