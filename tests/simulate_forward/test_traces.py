@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rebalancer.errors import ScenarioError
+from rebalancer.runtime.own_strategy import REBALANCER
+from rebalancer.runtime.simulating import scenario_setting
+from rebalancer.simulate.forward.running import Contestant, compare
 from rebalancer.simulate.forward.scenario import Trace
+from rebalancer.simulate.forward.scenario_file import load_scenario
 from rebalancer.simulate.forward.traces import read_requests, read_series
-from tests.simulate_forward.kit import population, scenario, world
+from tests.simulate_forward.kit import policy_of, population, scenario, world
 
+SCENARIOS = Path(__file__).parents[2] / "config" / "scenarios"
 CPU = Trace(path="cpu.csv", kind="planetlab-cpu")
 PODS = Trace(path="pods.csv", kind="openb-requests")
 WHOLE = "seconds,a,b\n0,10,20\n300,,40\n600,30,\n"
@@ -118,3 +124,18 @@ def test_a_hole_makes_the_pod_unknown_and_its_node_stays_known(tmp_path: Path) -
     assert np.isnan(state.pods.measured[:, 0]).all()
     assert np.isfinite(state.nodes.usage).all()
     assert np.isfinite(state.pods.measured[:, 1]).all()
+
+
+TRACES = os.environ.get("REBALANCER_TEST_TRACES", "")
+
+
+@pytest.mark.traces
+@pytest.mark.skipif(not TRACES, reason="REBALANCER_TEST_TRACES names no directory of traces")
+def test_the_shipped_scenario_of_real_load_runs_on_real_traces() -> None:
+    """Every pod follows a series, decisions are made, and no budget is violated."""
+    made = load_scenario(SCENARIOS / "planetlab.yaml")
+    ground = scenario_setting(made, hours=0.5, traces=Path(TRACES))
+    (result,) = compare(ground, (Contestant("own", REBALANCER, policy_of(made)),), hours=0.5)
+    assert all((replay.series >= 0).all() for replay in ground.demand.replays)
+    assert (result.undecided, result.tally.violations) == (0, 0)
+    assert 0.2 < float(np.nanmean(result.tally.loads[:, 0])) < 0.6
