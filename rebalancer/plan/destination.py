@@ -97,7 +97,8 @@ class Destinations:
         q = sample / count
         looked_at = min(count, math.ceil(math.log(1 - LIKELY) / math.log(1 - q)))
         total = self._scores.total(pod, feasible)
-        candidates = np.flatnonzero(feasible)
+        enough = np.partition(total, -looked_at)[-looked_at]
+        candidates = np.flatnonzero(total >= enough)  # the best ones and all that tie with the last of them; the others are never -inf
         ranked = candidates[np.argsort(-total[candidates], kind="stable")][:looked_at]
         chance = q * (1 - q) ** np.arange(len(ranked))
         return np.asarray(ranked, dtype=np.int64), chance / chance.sum()

@@ -66,7 +66,7 @@ def document(
             )
             for pod, refusal in proposal.refused
         ),
-        nodes=tuple(_node(state, findings, bench, after, row) for row in range(len(state.nodes.names))),
+        nodes=_nodes(state, findings, bench, after),
         soft_taints=tuple(state.nodes.names[row] for row in marked) if proposal.moves else (),
         soft_tainting=policy.spec.steering.soft_taint,
     )
@@ -114,31 +114,37 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
     )
 
 
-def _node(state: ClusterState, findings: Findings, bench: Bench, after: FloatArray, row: int) -> NodeReport:
-    pool = int(findings.pool[row])
-    quadrant = findings.quadrant[row]
-    signals = {
-        signal.name: NodeSignal(
-            packing=known(findings.packing[row, column]),
-            load=known(findings.load[row, column]),
-            load_after=known(after[row, column]),
-            low=known(findings.low[row, column]),
-            target=known(findings.target[row, column]),
-            high=known(findings.high[row, column]),
-            sample_age_seconds=known(state.nodes.sample_age_s[row, column]),
+def _nodes(state: ClusterState, findings: Findings, bench: Bench, after: FloatArray) -> tuple[NodeReport, ...]:
+    """Column by column, since there may be ten thousand."""
+    matrices = (findings.packing, findings.load, after, findings.low, findings.target, findings.high, state.nodes.sample_age_s)
+    names = ("packing", "load", "load_after", "low", "target", "high", "sample_age_seconds")
+    columns = [_known_rows(matrix) for matrix in matrices]
+    signals = [signal.name for signal in state.signals]
+    steered: list[bool] = bench.soft_tainted.tolist()
+    return tuple(
+        NodeReport(
+            name=name,
+            pool=None if pool < 0 else findings.pools[pool].name,
+            node_class=NodeClass(node_class).word,
+            quadrant=None if (quadrant := findings.quadrant[row]) is None else quadrant.value,
+            signals={
+                signal: NodeSignal(**{key: column[row][number] for key, column in zip(names, columns, strict=True)})
+                for number, signal in enumerate(signals)
+            },
+            reason=findings.reasons[row],
+            steered=steered[row],
+            tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in state.nodes.taints[row]),
         )
-        for column, signal in enumerate(state.signals)
-    }
-    return NodeReport(
-        name=state.nodes.names[row],
-        pool=None if pool < 0 else findings.pools[pool].name,
-        node_class=NodeClass(int(findings.node_class[row])).word,
-        quadrant=None if quadrant is None else quadrant.value,
-        signals=signals,
-        reason=findings.reasons[row],
-        steered=bool(bench.soft_tainted[row]),
-        tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in state.nodes.taints[row]),
+        for row, (name, pool, node_class) in enumerate(
+            zip(state.nodes.names, findings.pool.tolist(), findings.node_class.tolist(), strict=True)
+        )
     )
+
+
+def _known_rows(matrix: FloatArray) -> list[list[float | None]]:
+    """`known` of every element of (nodes, signals)."""
+    values: list[list[float]] = matrix.tolist()
+    return [[round(value, 6) if math.isfinite(value) else None for value in row] for row in values]
 
 
 def _summary(findings: Findings, after: FloatArray, proposal: Proposal) -> Summary:

@@ -1,10 +1,14 @@
 """The two scores that look at requests: NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, both of weight 1.
 
+Resource by resource over all nodes, because sums over an axis of two are ten times as slow.
+
 Integer arithmetic as in the scheduler: every division rounds down, amounts are millicores and bytes. The incoming pod is scored with its
 `scored_request`; the scheduler leaves pod-level requests out of LeastAllocated, so pods that set those differ a little.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,13 +21,22 @@ _SCORED = ("cpu", "memory")
 def least_allocated(replacement: Replacement, rows: IntArray) -> IntArray:
     """(rows,) 0..100: the mean free share of cpu and memory after the pod came, with defaults for what requests nothing."""
     placements = replacement.placements
-    allocatable = _allocatable(replacement, rows)
-    used = placements.scored_units[rows] + placements.scored_incoming_units(replacement.pod)
-    counted = allocatable > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(counted & (used <= allocatable), (allocatable - used) * 100.0 // allocatable, 0.0)
-    number = counted.sum(axis=1)
-    return np.where(number > 0, share.sum(axis=1).astype(np.int64) // np.maximum(number, 1), 0)
+    incoming = placements.scored_incoming_units(replacement.pod)
+    total, number = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
+    for position, column in enumerate(_columns(replacement)):
+        allocatable = placements.allocatable_units[rows, column]
+        used = placements.scored_units[rows, position] + incoming[position]
+        counted = allocatable > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total += np.where(counted & (used <= allocatable), whole_quotient((allocatable - used) * 100.0, allocatable), 0.0)
+        number += counted
+    return np.floor(total / np.maximum(number, 1)).astype(np.int64)
+
+
+def whole_quotient(part: FloatArray, of: FloatArray) -> FloatArray:
+    """``part // of`` for whole numbers up to 2**53, in a tenth of the time. Division may round up to a whole, never down."""
+    quotient = np.floor(part / of)
+    return np.asarray(quotient - (quotient * of > part), dtype=np.float64)
 
 
 def balanced_allocation(replacement: Replacement, rows: IntArray) -> IntArray:
@@ -33,28 +46,23 @@ def balanced_allocation(replacement: Replacement, rows: IntArray) -> IntArray:
     """
     placements = replacement.placements
     columns = _columns(replacement)
-    asked = placements.incoming_units(replacement.pod)[columns]
-    if not (asked > 0).any():
+    asked = placements.incoming_units(replacement.pod)
+    if not any(asked[column] > 0 for column in columns):
         return np.zeros(len(rows), dtype=np.int64)
-    allocatable = _allocatable(replacement, rows)
-    requested = placements.requested_units[np.ix_(rows, columns)]
-    return 50 + (50 + _balance(requested + asked, allocatable) - _balance(requested, allocatable)) // 2
+    allocatable = [placements.allocatable_units[rows, column] for column in columns]
+    requested = [placements.requested_units[rows, column] for column in columns]
+    after = [amount + asked[column] for amount, column in zip(requested, columns, strict=True)]
+    return 50 + (50 + _balance(after, allocatable) - _balance(requested, allocatable)) // 2
 
 
-def _balance(load: FloatArray, allocatable: FloatArray) -> IntArray:
-    """(rows,) 0..100: 100 when every resource that the node has is used by the same share."""
-    counted = allocatable > 0
+def _balance(load: Sequence[FloatArray], allocatable: Sequence[FloatArray]) -> IntArray:
+    """(rows,) 0..100: 100 when both resources are used by the same share; a node that lacks one of them is balanced."""
+    counted = [of > 0 for of in allocatable]
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(counted, np.minimum(1.0, load / allocatable), 0.0)
-    both = counted.all(axis=1)
-    deviation = np.where(both, np.abs((share[:, 0] - share[:, 1]) / 2), 0.0)
+        cpu, memory = (np.where(has, np.minimum(1.0, of / all_), 0.0) for has, of, all_ in zip(counted, load, allocatable, strict=True))
+    deviation = np.where(counted[0] & counted[1], np.abs((cpu - memory) / 2), 0.0)
     return ((1 - deviation) * 100).astype(np.int64)
 
 
-def _columns(replacement: Replacement) -> IntArray:
-    return np.array([replacement.state.resource_index[name] for name in _SCORED], dtype=np.int64)
-
-
-def _allocatable(replacement: Replacement, rows: IntArray) -> FloatArray:
-    allocatable: FloatArray = replacement.placements.allocatable_units[np.ix_(rows, _columns(replacement))]
-    return allocatable
+def _columns(replacement: Replacement) -> tuple[int, ...]:
+    return tuple(replacement.state.resource_index[name] for name in _SCORED)

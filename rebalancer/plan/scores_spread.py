@@ -55,7 +55,7 @@ def topology_spread(replacement: Replacement, rows: IntArray) -> IntArray:
     raw = np.zeros(len(scored))
     for each in counted:
         hostname = each.constraint.topology_key == _HOSTNAME
-        size = len(scored) if hostname else len(np.unique(each.domains.of[scored]))
+        size = len(scored) if hostname else int(np.count_nonzero(np.bincount(each.domains.of[scored])))
         raw += each.sums(scored, size)
     scores = np.zeros(len(rows), dtype=np.int64)
     scores[keyed[rows]] = _normalised(_half_up(raw))
