@@ -6,7 +6,8 @@ copies and brings lists. A list is the truth as of its version and always wins:
 - news up to that version change nothing any more, since the list has them;
 - what the watch said of a later version stays, since the list cannot know it;
 - where the two differ otherwise, the watch may only be late. So the difference is remembered until the watch has told everything up to the
-  version of the list. What it has not told by then it has lost: a disagreement.
+  version of the list, or, of a kind that is so quiet that nothing newer is told, until a connection that began after the list has come to
+  its regular end. What it has not told by then it has lost: a disagreement.
 
 Only wire structs are kept, one for each object. A copy is good for deciding only while the watch is known to be in touch: see `copy`.
 """
@@ -54,9 +55,11 @@ class Contact:
 
 @dataclass(slots=True)
 class _Pending:
-    """Differences between a list of ``version`` and the watch, which has not come that far. Key -> version in the list; None: not there."""
+    """Differences between a list of ``version``, read at ``at`` by our clock, and the watch, which has not come that far. Key -> version in
+    the list; None: not there."""
 
     version: int
+    at: float = math.inf
     expected: dict[str, str | None] = field(default_factory=dict)
 
 
@@ -169,15 +172,20 @@ class WatchedTable(Generic[T]):
                 self._hear(now)
 
     def closed(self, start: Start, reason: Restart) -> None:
+        lost = 0
         with self._lock:
             if start.term != self._term:
                 return
             now = self._clock()
             if reason is Restart.ENDED:
                 self._hear(now)
+                if self._pending.at <= self._opened_at <= now - self._contact.settle:
+                    lost = self._judge(told=self._pending.version)
             self._opened_at = math.inf
             if reason in (Restart.EXPIRED, Restart.FORBIDDEN):
                 self._told, self._synced = None, False
+        if lost:
+            self._disagreed(lost)
 
     def take(self, news: Sequence[News[T]], start: Start) -> bool:
         with self._lock:
@@ -249,7 +257,7 @@ class WatchedTable(Generic[T]):
     def _reconcile(self, found: dict[str, T], listed: Listed[T], version: int, touched: Mapping[str, int]) -> int:
         """Correct what differs, and say how much of it the watch cannot tell any more."""
         later = {key for key, told in touched.items() if told > version}
-        pending = _Pending(version)
+        pending = _Pending(version, at=self._clock())
         for key in [key for key in self._items if key not in found and key not in later]:
             del self._items[key]
             pending.expected[key] = None

@@ -246,6 +246,28 @@ def test_what_the_watch_has_lost_is_counted_and_the_list_wins(desk: Desk, watche
     assert desk.lost == [1]
 
 
+def test_what_a_quiet_watch_has_lost_is_counted_at_the_regular_end_of_a_later_connection(desk: Desk) -> None:
+    """A server sends no bookmark while it has nothing new; but what began after the list has told everything that the list says."""
+    start = desk.begin(6, wire("p", 5))
+    desk.now += 10
+    desk.list(10, wire("p", 5), wire("q", 8))
+    desk.now += 30
+    desk.table.closed(start, Restart.ENDED)
+    assert desk.lost == [], "this connection began before the list"
+    start = desk.open()
+    desk.now += 1
+    desk.table.closed(start, Restart.DROPPED)
+    start = desk.open()
+    desk.now += 1
+    desk.table.closed(start, Restart.ENDED)
+    assert desk.lost == [], "these did not last"
+    start = desk.open()
+    desk.now += 40
+    desk.table.closed(start, Restart.ENDED)
+    assert desk.lost == [1]
+    assert desk.held == ["p@5", "q@8"]
+
+
 def test_a_list_from_another_past_begins_anew(desk: Desk) -> None:
     """After a restore of etcd versions are smaller: the list wins, and news of the open connection are refused."""
     start = desk.begin(500, wire("p", 400))
