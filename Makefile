@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test e2e lint format bench schema docs clean
+.PHONY: soak demo test e2e lint format bench schema docs clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,10 @@ format: $(BIN)/.installed
 bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.cycle --write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.watch
+
+# A day of 500 nodes in the fast-forward world: memory, evictions, cooldowns.
+soak: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.soak
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
