@@ -19,7 +19,7 @@ from rebalancer.guard.windows import Streak, Window, evictions_within, last_move
 from rebalancer.policy.model import Mode, Spec
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
-from rebalancer.state.history import History
+from rebalancer.state.history import History, PastEviction
 from rebalancer.state.tables import WorkloadRef
 
 
@@ -92,6 +92,13 @@ class Scene:
     def last_moves(self) -> Mapping[str, float]:
         """node name -> when a pod was last evicted from it."""
         return last_move_by_node(self.history)
+
+    @cached_property
+    def leaving(self) -> Mapping[int, PastEviction]:
+        """Row of a node -> an eviction from it whose pod is still there: it has not left yet, or nobody knows whether it will."""
+        state = self.state
+        rows = {state.pod_index.get(past.pod_uid, -1): past for past in self.history.in_flight.values()}
+        return {int(state.pods.node[row]): past for row, past in rows.items() if row >= 0 and state.pods.node[row] >= 0}
 
 
 @dataclass(frozen=True, slots=True)

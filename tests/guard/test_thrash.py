@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rebalancer.guard.windows import rest_after
@@ -20,6 +22,17 @@ def test_p1_the_next_pod_waits_for_the_replacement_of_the_last() -> None:
     scene = scene_of(state, history=History(in_flight={WEB: evicted(120)}))
     assert reason("in-flight", scene) == "the replacement of web-0, evicted 2m ago, is not Ready yet (Deployment default/web)"
     assert ask("in-flight", scene, 1) is None
+
+
+@pytest.mark.parametrize("terminating", [True, False], ids=["leaving slowly", "no answer came to its eviction"])
+def test_a_node_waits_until_the_pod_that_was_evicted_from_it_is_gone(terminating: bool) -> None:
+    """Its load is still measured, so another pod would be taken for the same heat. Other nodes are free."""
+    pods = (measured("web-0", terminating=terminating), measured("api-0", workload="api"), measured("db-0", workload="db", on="cool"))
+    state = state_with(*pods)
+    past = replace(evicted(180), pod_uid=state.pods.uids[0])
+    scene = scene_of(state, history=History(in_flight={WEB: past}))
+    assert reason("in-flight", scene, 1) == "web-0, evicted from hot 3m ago, has not left it yet"
+    assert ask("in-flight", scene, 2) is None
 
 
 def test_p1_a_plan_moves_one_pod_of_a_workload_at_a_time_without_any_budget() -> None:

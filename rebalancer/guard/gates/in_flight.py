@@ -1,4 +1,8 @@
-"""One pod of a workload at a time: the next one moves when the replacement of the last is Ready, with a disruption budget or without."""
+"""One pod of a workload at a time: the next one moves when the replacement of the last is Ready, with a disruption budget or without.
+
+And no pod of a node while one that was evicted from it is still there: it may be leaving slowly, or the answer to its eviction was lost.
+Its load is still measured, so whoever goes on draining would take a second pod for the same heat.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,11 @@ NAME = "in-flight"
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     state = scene.state
+    slow = scene.leaving.get(candidate.source)
+    if slow is not None:
+        since = format_duration(max(0.0, state.at - slow.at))
+        name = state.nodes.names[candidate.source]
+        return Refusal(NAME, f"{slow.pod}, evicted from {name} {since} ago, has not left it yet", retryable=True)
     workload = int(state.pods.workload[candidate.pod])
     if workload < 0:
         return None
@@ -40,7 +49,7 @@ GATE = Gate(
     order=290,
     describe=(
         "Pods of a workload of which another pod is on the move: in this plan, evicted and its replacement not Ready, "
-        "terminating, or arriving."
+        "terminating, or arriving. And those on a node that an evicted pod has not left yet."
     ),
     check=check,
     static=False,
