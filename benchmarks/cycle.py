@@ -46,11 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nodes, pods = options.nodes or (options.pods + 29) // 30, options.pods or options.nodes * 30
         hot = options.hot_nodes if options.hot_nodes is not None else max(1, nodes // 50)
         scenes = (Scene(nodes=nodes, pods=pods, hot_nodes=hot, seed=options.seed),)
-    runs = []
+    machine, runs = this_machine(), []
     for scene in scenes:
         print(f"measuring {scene.words} ...", file=sys.stderr, flush=True)
         runs.append(measure(scene))
-    report = Report(machine=this_machine(), runs=tuple(runs))
+    report = Report(machine=machine, runs=tuple(runs))
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() if options.json else text(report))
     if options.write is not None:
         options.write.write_text(markdown(report), encoding="utf-8")
@@ -126,6 +126,7 @@ def this_machine() -> Machine:
         python=platform.python_version(),
         numpy=np.__version__,
         msgspec=msgspec.__version__,
+        load_average=round(os.getloadavg()[0], 1),
     )
 
 

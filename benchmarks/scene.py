@@ -62,6 +62,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     numpy: str
     msgspec: str
+    load_average: float
+    """Of the last minute before the first run: above 0, others use the processors too, and every time is longer than it need be."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ def _cells(row: Sequence[str]) -> str:
 def _circumstances(report: Report) -> list[str]:
     machine, seeds = report.machine, sorted({run.scene.seed for run in report.runs})
     return [
-        f"machine: {machine.processor}, {machine.cores} cores, {machine.system}",
+        f"machine: {machine.processor}, {machine.cores} cores, {machine.system}, load average at the start {machine.load_average:.1f}",
         f"Python {machine.python}, numpy {machine.numpy}, msgspec {machine.msgspec}",
         f"seed {', '.join(map(str, seeds))}",
     ]
