@@ -20,7 +20,7 @@ from rebalancer.state.tables import WorkloadRef
 _RESULTS = {
     EvictionOutcome.EVICTED: Result.EVICTED,
     EvictionOutcome.IN_PROGRESS: Result.EVICTED,
-    EvictionOutcome.UNKNOWN: Result.EVICTED,  # it may have happened, so it counts to every limit
+    EvictionOutcome.UNKNOWN: Result.UNKNOWN,
     EvictionOutcome.ALREADY_GONE: Result.GONE,
     EvictionOutcome.REPLACED: Result.GONE,
     EvictionOutcome.BLOCKED_BY_BUDGET: Result.BLOCKED,
@@ -29,8 +29,8 @@ _RESULTS = {
     EvictionOutcome.FORBIDDEN: Result.FORBIDDEN,
     EvictionOutcome.FAILED: Result.FAILED,
 }
-_STOPS = (Result.THROTTLED, Result.FORBIDDEN)
-"""What the next move of the plan would meet as well."""
+_STOPS = (Result.THROTTLED, Result.FORBIDDEN, Result.UNKNOWN)
+"""What the next move of the plan would meet as well. One eviction in doubt is enough."""
 
 
 class EvictActuator:

@@ -22,6 +22,8 @@ class Result(Enum):
     THROTTLED = "throttled"
     FORBIDDEN = "forbidden"
     FAILED = "failed"
+    UNKNOWN = "unknown"
+    """The eviction was asked for and no answer came: the pod may leave yet, so it counts to every limit."""
     ABANDONED = "abandoned"
     """Not tried: the cycle was stopped, or something earlier in the plan said to stop."""
 
@@ -32,7 +34,12 @@ class Result(Enum):
     @property
     def trouble(self) -> bool:
         """Something that an operator has to look at, in contrast to a cluster that merely moved on."""
-        return self in (Result.FORBIDDEN, Result.FAILED, Result.THROTTLED, Result.ABANDONED)
+        return self in (Result.FORBIDDEN, Result.FAILED, Result.THROTTLED, Result.UNKNOWN, Result.ABANDONED)
+
+    @property
+    def counts(self) -> bool:
+        """The pod is leaving or may be, which no memory may forget."""
+        return self in (Result.EVICTED, Result.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

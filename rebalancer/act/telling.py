@@ -32,7 +32,8 @@ class Teller:
             return
         move, done = outcome.move, outcome.result is Result.EVICTED
         what = f"{outcome.reason}; predicted destination {move.destination}, predicted gain {move.gain:.4f}"
-        note = f"pod {move.pod.name} on {move.source}: {move.reason}; {what if done else f'not moved: {outcome.reason}'}"
+        came = what if done else outcome.reason if outcome.result.counts else f"not moved: {outcome.reason}"
+        note = f"pod {move.pod.name} on {move.source}: {move.reason}; {came}"
         pod = ObjectRef(api_version="v1", kind="Pod", name=move.pod.name, namespace=move.pod.namespace, uid=move.pod.uid)
         owner = move.workload
         subjects = [pod, None if owner is None else _owner(owner.kind, owner.namespace, owner.name)]

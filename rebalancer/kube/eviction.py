@@ -197,7 +197,7 @@ class _Request:
 
     def _read(self, answer: Answer, *, path: str, deadline: Deadline) -> Eviction:
         if 200 <= answer.status < 300:
-            return Eviction(EvictionOutcome.EVICTED, f"{self._pod} is evicted", status=answer.status)
+            return replace(self._confirmed(answer, deadline), status=answer.status)
         status = read_status(answer.body)
         if _STARTED in status.message or _STARTED in _cause_message(status):
             return Eviction(EvictionOutcome.IN_PROGRESS, status.message, status=answer.status)
@@ -214,7 +214,22 @@ class _Request:
             return replace(self._after_silence(str(error), deadline), status=answer.status)
         if answer.status == 409:
             return self._after_conflict(str(error), deadline)
+        if answer.status >= 500:
+            return replace(self._after_failure(str(error), deadline), status=answer.status)
         return Eviction(EvictionOutcome.FAILED, str(error), status=answer.status)
+
+    def _confirmed(self, answer: Answer, deadline: Deadline) -> Eviction:
+        """Success, if it comes from an API server: what stands in between may answer with success to anything."""
+        try:
+            answer.into(dict)
+        except KubernetesUnreachable as error:
+            return self._after_silence(str(error), deadline)
+        return Eviction(EvictionOutcome.EVICTED, f"{self._pod} is evicted")
+
+    def _after_failure(self, said: str, deadline: Deadline) -> Eviction:
+        """500 is also said when the store was too slow to tell what became of a write."""
+        seen = self._after_silence(said, deadline)
+        return seen if seen.outcome is EvictionOutcome.EVICTED else Eviction(EvictionOutcome.FAILED, said)
 
     def _after_silence(self, said: str, deadline: Deadline) -> Eviction:
         """The request went out and no answer came: only the pod can tell. It is given a few seconds past the deadline for that."""

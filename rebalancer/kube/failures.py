@@ -45,6 +45,13 @@ class NotAnApiServer(KubernetesUnreachable):
     """Something answered that is no Kubernetes API server: trying again is of no use."""
 
 
+def leaves_open(error: KubernetesError) -> bool:
+    """True if a write that failed with ``error`` may have taken place: no answer, or one of a server that lost sight of it itself."""
+    if isinstance(error, NotSent):
+        return False
+    return isinstance(error, KubernetesUnreachable) or (error.status is not None and error.status >= 500)
+
+
 _WRONG_ADDRESS = "check the server address in the kubeconfig, and proxies on the way to it (HTTPS_PROXY, NO_PROXY)"
 
 

@@ -13,7 +13,8 @@ import structlog
 from rebalancer.act.actuator import Actuator, carry_out_plan
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
-from rebalancer.errors import RebalancerError
+from rebalancer.errors import KubernetesError, RebalancerError
+from rebalancer.kube.failures import leaves_open
 from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
 from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove, forget, quarantined_since, remember
@@ -94,6 +95,8 @@ class Acting:
         try:
             self._store.save(memory, deadline=deadline)
         except RebalancerError as error:
+            if isinstance(error, KubernetesError) and leaves_open(error):
+                self._strike_out(deadline=deadline)  # it may be there all the same, and would hold a pod that nobody evicts
             return str(error)
         self.memory, self._noted = memory, opened
         return ""
@@ -111,9 +114,13 @@ class Acting:
             mode=self._plan.mode,
         )
         noted, self._noted = self._noted, None
-        if noted is None or outcome.result is Result.EVICTED:
+        if noted is None or outcome.result.counts:
             return
         self.memory = forget(self.memory, noted)
+        self._strike_out(deadline=deadline)
+
+    def _strike_out(self, *, deadline: Deadline) -> None:
+        """Save the memory without an eviction that did not happen."""
         refused = self._allowed()
         if refused:
             # Another may be reading the memory by now, and would lose its next write to ours.
@@ -122,7 +129,7 @@ class Acting:
         try:
             self._store.save(self.memory, deadline=Deadline.after(STRIKE_OUT_S, clock=deadline.clock))
         except RebalancerError as error:
-            log.warning("an eviction that did not happen stays remembered until the next cycle", error=str(error))
+            log.warning("an eviction that did not happen may stay remembered", error=str(error))
 
 
 def tell_rests(actuator: Actuator, *, before: Memory, after: Memory, at: float, deadline: Deadline) -> tuple[str, ...]:

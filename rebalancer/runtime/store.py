@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesConflict, KubernetesForbidden, KubernetesNotFound, KubernetesUnreachable
+from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.configmaps import StoredMap, read_config_map, write_config_map
+from rebalancer.kube.failures import leaves_open
 from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.records import dump_memory, load_memory
 
@@ -61,7 +62,7 @@ class ConfigMapStore:
         """Writes only what is new.
 
         Raises KubernetesConflict when somebody else wrote in between, KubernetesForbidden and KubernetesNotFound with what to do,
-        KubernetesUnreachable when it is open whether the write took place.
+        KubernetesUnreachable or another KubernetesError of status 5xx when it is open whether the write took place.
         """
         text = dump_memory(memory).decode()
         certain = not self._unanswered
@@ -77,9 +78,6 @@ class ConfigMapStore:
                 previous=self._stored,
                 deadline=deadline,
             )
-        except KubernetesUnreachable:
-            self._unanswered = text
-            raise
         except KubernetesConflict as error:
             raise KubernetesConflict(
                 f"{self.name} was changed by somebody else",
@@ -104,6 +102,10 @@ class ConfigMapStore:
                 remedy="grant get, create and update on configmaps in that namespace",
                 status=error.status,
             ) from error
+        except KubernetesError as error:
+            if leaves_open(error):
+                self._unanswered = text
+            raise
 
     def _find_unanswered(self, deadline: Deadline) -> None:
         """See whether the write whose answer was lost took place, so that it is not taken for somebody else's."""

@@ -231,6 +231,7 @@ LOST = {
     "silence": Reply(silent=True),
     "dropped": Reply(drop=True),
     "load balancer": Reply(status=504, body=b"<html>", content_type="text/html"),
+    "a success that is none": Reply(status=200, body=b"OK", content_type="text/plain"),
 }
 
 
@@ -254,6 +255,19 @@ def test_a_lost_answer_is_looked_for_in_the_pod(
     result = run(connect(timeout_s=0.3))
     assert (result.outcome, result.counts) == (outcome, True)
     assert len(api.requests("POST")) == 1
+
+
+@pytest.mark.parametrize(
+    ("then", "outcome"), [(pod(deleted=True), EvictionOutcome.EVICTED), (pod(), EvictionOutcome.FAILED)], ids=["leaving", "there"]
+)
+def test_after_a_failure_inside_the_server_the_pod_tells_what_became_of_it(
+    api: ScriptedApi, client: KubeClient, then: Reply, outcome: EvictionOutcome
+) -> None:
+    """A store that timed out may have done it all the same."""
+    api.on("GET", POD, pod(), then)
+    api.on("POST", EVICTION, status(500, "etcdserver: request timed out"))
+    result = run(client)
+    assert (result.outcome, result.status) == (outcome, 500)
 
 
 def test_a_lost_answer_is_looked_for_even_after_the_deadline(api: ScriptedApi, client: KubeClient) -> None:
