@@ -6,6 +6,9 @@ stay unused. Whatever fails here leaves as an error of `rebalancer.errors`, thro
 
 from __future__ import annotations
 
+import gzip
+import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +35,8 @@ CONNECT_TIMEOUT_S = 3.0
 MOST_CONNECTIONS = 24
 """Kept open at once: one for each watch and some for requests."""
 _CHUNK_BYTES = 256 * 1024
+_SHORTEST_S = 0.05
+"""A time-out of 0 would mean none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ class Transport:
     """``server`` is the address for messages, without credentials. Threads may share it."""
 
     def __init__(self, access: Access, *, clock: Callable[[], float]) -> None:
+        self._access = access
+        self._renewing = threading.Lock()
         configuration = access.configuration
         configuration.retries = False
         configuration.keep_alive = True
@@ -90,8 +97,16 @@ class Transport:
     def exchange(self, call: Call, *, limit_s: float, stop: Deadline | None) -> Answer:
         """The answer to ``call``, whatever its status, within ``limit_s`` seconds; ``stop`` may end a long answer early."""
         until = self._clock() + limit_s
+        headers = self._headers(call)
+        answer = self._exchange(call, headers, until=until, limit_s=limit_s, stop=stop)
+        if answer.status == 401 and self._renew(headers):
+            # It was not even looked at, so sending it again can do nothing twice.
+            answer = self._exchange(call, self._headers(call), until=until, limit_s=limit_s, stop=stop)
+        return answer
+
+    def _exchange(self, call: Call, headers: dict[str, str], *, until: float, limit_s: float, stop: Deadline | None) -> Answer:
         with self._failing_well(call, seconds=limit_s):
-            raw = self._begin(call, silence_s=limit_s, encoding="gzip")
+            raw = self._begin(call, headers, silence_s=max(_SHORTEST_S, until - self._clock()), encoding="gzip")
             try:
                 body = self._drain(raw, call=call, until=until, limit_s=limit_s, stop=stop)
             finally:
@@ -104,21 +119,42 @@ class Transport:
 
         ``silence_s``: longest time for the first byte, and between two. Not compressed: what is compressed is held back until it is much.
         """
+        headers = self._headers(call)
         with self._failing_well(call, seconds=silence_s):
-            raw = self._begin(call, silence_s=silence_s, encoding="identity")
+            raw = self._begin(call, headers, silence_s=silence_s, encoding="identity")
             if 200 <= raw.status < 300:
                 return Stream(raw, operation=call.operation, server=self.server, ca=self._ca, silence_s=silence_s)
             try:
                 body = self._drain(raw, call=call, until=self._clock() + silence_s, limit_s=silence_s, stop=None)
             finally:
                 raw.close()
+        if raw.status == 401:
+            self._renew(headers)  # whoever opens streams tries again
         return self._answer(raw, body, call)
 
-    def _begin(self, call: Call, *, silence_s: float, encoding: str) -> Any:
+    def _begin(self, call: Call, headers: dict[str, str], *, silence_s: float, encoding: str) -> Any:
         url = f"{self._api.configuration.host}{call.path}" + (f"?{urlencode(call.query)}" if call.query else "")
-        headers = {**self._headers(call), "Accept-Encoding": encoding}
         timeout = (min(CONNECT_TIMEOUT_S, silence_s), silence_s)
-        return self._api.call_api(call.method, url, headers, call.body, _request_timeout=timeout).response
+        return self._api.call_api(call.method, url, {**headers, "Accept-Encoding": encoding}, call.body, _request_timeout=timeout).response
+
+    def _renew(self, refused: Mapping[str, str]) -> bool:
+        """Read the credentials anew from where they came, since ``refused`` are not accepted any more. True if there are others by now.
+
+        The client reads a token of a kubeconfig, or of a file that it names, once and for all.
+        """
+        configuration = self._api.configuration
+        with self._renewing:
+            if _token(configuration) != refused.get("authorization"):
+                return True  # another thread has done it
+            try:
+                fresh = self._access.again().configuration
+                token = _token(fresh)
+            except Exception:  # the file may just be written, or the plugin fail: the refusal is what is told
+                return False
+            if not token or token == refused.get("authorization"):
+                return False
+            configuration.api_key, configuration.refresh_api_key_hook = fresh.api_key, fresh.refresh_api_key_hook
+            return True
 
     @contextmanager
     def _failing_well(self, call: Call, *, seconds: float) -> Iterator[None]:
@@ -163,13 +199,27 @@ class Transport:
     def _drain(self, raw: Any, *, call: Call, until: float, limit_s: float, stop: Deadline | None) -> bytes:
         chunks: list[bytes] = []
         # One receive at a time: the time-out of the socket starts anew with each, so only this sees an answer that merely drips.
-        while chunk := raw.read1(_CHUNK_BYTES, decode_content=True):
+        while chunk := raw.read1(_CHUNK_BYTES, decode_content=False):
             chunks.append(chunk)
             if stop is not None:
                 stop.remaining()
             if self._clock() > until:
                 raise failures.too_slow(operation=call.operation, server=self.server, seconds=limit_s)
-        return b"".join(chunks)
+        body = b"".join(chunks)
+        return self._unpacked(body, call) if raw.headers.get("Content-Encoding", "").lower() == "gzip" else body
+
+    def _unpacked(self, body: bytes, call: Call) -> bytes:
+        """In one go: urllib3 unpacks and copies piece by piece, which takes four times as long for the pages of a large list."""
+        try:
+            return gzip.decompress(body)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise failures.cut_short(source=f"{call.operation.sentence} at {self.server}") from error
+
+
+def _token(configuration: Any) -> str | None:
+    """The authorization header as the client would send it; None without one."""
+    found = configuration.auth_settings().get("BearerToken")
+    return None if found is None or not found["value"] else str(found["value"]).strip()
 
 
 def _without_credentials(url: str) -> str:
