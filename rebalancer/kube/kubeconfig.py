@@ -7,8 +7,9 @@ Nothing is written back to the file, and no process-wide default is set.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,18 @@ from rebalancer.errors import SettingsError
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+def _nowhere_else() -> Access:
+    raise SettingsError("these credentials come from no file")
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """How to reach the API server. ``ca`` names the trusted certificate authority, for messages."""
 
     configuration: Any  # the client's own Configuration, which has no types
     ca: str
+    again: Callable[[], Access] = _nowhere_else
+    """The same access with what its files and plugins say now. Raises SettingsError."""
 
 
 def find_access(
@@ -42,9 +49,10 @@ def find_access(
 
     Raises SettingsError in one sentence for everything that can be wrong before a request is sent.
     """
+    again = partial(find_access, kubeconfig=kubeconfig, context=context, environ=environ, service_account=service_account)
     if kubeconfig is None and context is None and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
-        return _in_cluster(environ=environ, service_account=service_account)
-    return _from_files(_files(kubeconfig=kubeconfig, environ=environ), context=context)
+        return replace(_in_cluster(environ=environ, service_account=service_account), again=again)
+    return replace(_from_files(_files(kubeconfig=kubeconfig, environ=environ), context=context), again=again)
 
 
 def _in_cluster(*, environ: Mapping[str, str], service_account: Path) -> Access:
@@ -90,7 +98,8 @@ def _from_files(paths: list[Path], *, context: str | None) -> Access:
     _check_context(chosen, entries=entries, place=place)
     configuration = Configuration()
     with _explained(place):
-        loader = KubeConfigLoader(config_dict=merged, active_context=chosen)
+        # Without None, paths in the file would be relative to the working directory and not to the file.
+        loader = KubeConfigLoader(config_dict=merged, active_context=chosen, config_base_path=None)
         loader.load_and_set(configuration)
     user = entries.users.get(entries.contexts[chosen].get("user") or "", {})
     if "exec" in user and not configuration.api_key and not configuration.cert_file:
