@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rebalancer.plan.neighbours import Grouped, Neighbours
+from rebalancer.plan.neighbours import Grouped, Neighbours, without_one
 from rebalancer.plan.occupancy import Booking, Occupancy
 from rebalancer.state.arrays import IntArray
 from rebalancer.state.scheduling import Constraints, PodTerm
@@ -65,15 +65,21 @@ class Terms:
     def __bool__(self) -> bool:
         return bool(self._terms)
 
-    def matching(self, label_set: int) -> list[HeldTerm]:
-        """The held terms that match pods of a label set."""
+    def matching(self, label_set: int, *, gone: int = -1) -> list[HeldTerm]:
+        """The held terms that match pods of a label set. ``gone``: a pod of the state that holds nothing any more."""
         if not self._terms:
             return []
         self._catch_up()
         return [
-            HeldTerm(self._terms[number][1].topology_key, self._terms[number][0], self._standing(number))
+            HeldTerm(self._terms[number][1].topology_key, self._terms[number][0], self._without(number, gone))
             for number in self._by_labels.get(label_set, ())
         ]
+
+    def _without(self, number: int, gone: int) -> IntArray:
+        nodes = self._standing(number)
+        for _ in range(self._held_by(gone).count(number) if gone >= 0 else 0):
+            nodes = without_one(nodes, int(self._state.pods.node[gone]))
+        return nodes
 
     @cached_property
     def _namespaces(self) -> tuple[str, ...]:

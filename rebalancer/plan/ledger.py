@@ -32,7 +32,7 @@ class Placements:
     """Amounts and neighbours of every node under the plan so far.
 
     The replacement that `book` places counts on its destination at once. The evicted pod still occupies its source with everything but
-    topology spread, until its object is gone.
+    topology spread, until its object is gone; what a pod leaves behind for its own replacement, `Replacement` knows.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -78,6 +78,10 @@ class Placements:
     def incoming_units(self, pod: int) -> FloatArray:
         """(resources,): what a replacement asks for."""
         return whole_units(self.state.pods.incoming_request[pod], self.scale)
+
+    def bound_units(self, pod: int) -> FloatArray:
+        """(resources,): what the pod takes from its node as long as it is there."""
+        return whole_units(self.state.pods.request[pod], self.scale)
 
     def scored_incoming_units(self, pod: int) -> FloatArray:
         """(2,): millicores and bytes of a replacement with the scheduler's defaults for containers that request nothing."""

@@ -26,8 +26,10 @@ def _raw(replacement: Replacement) -> IntArray:
     own = (*constraints.preferred_affinity, *((-weight, term) for weight, term in constraints.preferred_anti_affinity))
     for weight, term in own:
         domains = placements.rules.domains(term.topology_key)
-        total += weight * domains.count(placements.neighbours.matching_all((term,), replacement.namespace).nodes())[domains.of]
-    for held in placements.holders.scoring.matching(replacement.label_set):
+        total += (
+            weight * domains.count(replacement.standing(placements.neighbours.matching_all((term,), replacement.namespace)))[domains.of]
+        )
+    for held in placements.holders.scoring.matching(replacement.label_set, gone=replacement.gone):
         domains = placements.rules.domains(held.topology_key)
         total += held.weight * domains.count(held.nodes)[domains.of]
     return total

@@ -21,11 +21,11 @@ _SCORED = ("cpu", "memory")
 def least_allocated(replacement: Replacement, rows: IntArray) -> IntArray:
     """(rows,) 0..100: the mean free share of cpu and memory after the pod came, with defaults for what requests nothing."""
     placements = replacement.placements
-    incoming = placements.scored_incoming_units(replacement.pod)
+    incoming, vacated = placements.scored_incoming_units(replacement.pod), rows == replacement.vacated
     total, number = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
     for position, column in enumerate(_columns(replacement)):
         allocatable = placements.allocatable_units[rows, column]
-        used = placements.scored_units[rows, position] + incoming[position]
+        used = placements.scored_units[rows, position] - np.where(vacated, incoming[position], 0.0) + incoming[position]
         counted = allocatable > 0
         with np.errstate(divide="ignore", invalid="ignore"):
             total += np.where(counted & (used <= allocatable), whole_quotient((allocatable - used) * 100.0, allocatable), 0.0)
@@ -50,7 +50,8 @@ def balanced_allocation(replacement: Replacement, rows: IntArray) -> IntArray:
     if not any(asked[column] > 0 for column in columns):
         return np.zeros(len(rows), dtype=np.int64)
     allocatable = [placements.allocatable_units[rows, column] for column in columns]
-    requested = [placements.requested_units[rows, column] for column in columns]
+    vacated, own = rows == replacement.vacated, placements.bound_units(replacement.pod)
+    requested = [placements.requested_units[rows, column] - np.where(vacated, own[column], 0.0) for column in columns]
     after = [amount + asked[column] for amount, column in zip(requested, columns, strict=True)]
     return 50 + (50 + _balance(after, allocatable) - _balance(requested, allocatable)) // 2
 

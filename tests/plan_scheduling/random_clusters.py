@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from rebalancer.plan.replacement import NAMED
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.scheduling import (
     Constraints,
@@ -105,7 +106,8 @@ def clusters(draw: st.DrawFn) -> ClusterState:
             name=f"p{i}",
             on=draw(places),
             namespace=draw(st.sampled_from(("default", "far"))),
-            workload=draw(st.sampled_from(APPS)),
+            workload=app,
+            labels=draw(st.sampled_from((None, None, {"app": app, NAMED: f"p{i}"}))),
             cpu=draw(st.sampled_from((0.0, 0.1, 0.7, 1.5))),
             memory=draw(st.sampled_from(("0", "1Gi"))),
             constraints=draw(constraints()),
@@ -113,5 +115,6 @@ def clusters(draw: st.DrawFn) -> ClusterState:
             phase=draw(st.sampled_from((Phase.RUNNING, Phase.RUNNING, Phase.SUCCEEDED))),
         )
         for i in range(draw(st.integers(2, 8)))
+        for app in (draw(st.sampled_from(APPS)),)
     ]
     return cluster(nodes=nodes, pods=pods, namespaces=NAMESPACES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rebalancer.plan.replacement import NAMED
 from rebalancer.plan.tolerations import tolerates
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.matching import matches, requirement_holds
@@ -17,12 +18,17 @@ Seen = list[tuple[int, int, bool]]
 
 
 def seen_pods(state: ClusterState, *, leaving: int | None, booked: Sequence[tuple[int, int]]) -> Seen:
-    """The pods of the state, the leaving and the booked ones terminating, and the replacements of the booked ones."""
-    evicted = {pod for pod, _ in booked} | ({leaving} if leaving is not None else set())
+    """The pods of the state, the leaving and the booked ones terminating, and the replacements of the booked ones.
+
+    A leaving pod of a StatefulSet is gone, not terminating.
+    """
+    moved = {pod for pod, _ in booked}
+    evicted = moved | ({leaving} if leaving is not None else set())
+    gone = {pod for pod in evicted - moved if NAMED in labels_of(state, pod)}
     here = [
         (row, int(state.pods.node[row]), bool(state.pods.terminating[row]) or row in evicted)
         for row in range(len(state.pods.names))
-        if state.pods.node[row] >= 0 and state.pods.phase[row] not in (Phase.SUCCEEDED, Phase.FAILED)
+        if row not in gone and state.pods.node[row] >= 0 and state.pods.phase[row] not in (Phase.SUCCEEDED, Phase.FAILED)
     ]
     return [*here, *((pod, node, False) for pod, node in booked)]
 

@@ -16,7 +16,7 @@ def _crowded(replacement: Replacement) -> Iterator[tuple[PodTerm, Domains, IntAr
     rules, neighbours = replacement.placements.rules, replacement.placements.neighbours
     for term in replacement.constraints.anti_affinity:
         domains = rules.domains(term.topology_key)
-        yield term, domains, domains.count(neighbours.matching_all((term,), replacement.namespace).nodes())
+        yield term, domains, domains.count(replacement.standing(neighbours.matching_all((term,), replacement.namespace)))
 
 
 def passes(replacement: Replacement) -> Verdict:

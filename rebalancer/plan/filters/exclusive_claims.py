@@ -1,6 +1,7 @@
 """ReadWriteOncePod claims: while any pod uses the claim, no other pod that names it fits anywhere.
 
-The pod that leaves still uses its claim until it is gone, so its replacement has no node now, and where it will have one is not known.
+A pod that leaves still uses its claim until it is gone, so its replacement has no node now, and where it will have one is not known. The
+next pod of a StatefulSet comes when the old one is gone, and takes the claim over.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ def _used(replacement: Replacement) -> str:
     """The first claim of the pod that an occupying or booked pod uses, or an empty string."""
     neighbours = replacement.placements.neighbours
     for claim in replacement.constraints.exclusive_claims:
-        if neighbours.with_constraints(neighbours.claim_holders[claim]).nodes().size:
+        if replacement.standing(neighbours.with_constraints(neighbours.claim_holders[claim])).size:
             return claim
     return ""
 

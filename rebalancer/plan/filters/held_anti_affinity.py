@@ -13,7 +13,7 @@ from rebalancer.state.arrays import IntArray
 def _refused(replacement: Replacement) -> Iterator[tuple[str, Domains, IntArray]]:
     """Topology key, domains, and the (domains,) number of holders in them, of each held term that matches the pod."""
     placements = replacement.placements
-    for held in placements.holders.refusing.matching(replacement.label_set):
+    for held in placements.holders.refusing.matching(replacement.label_set, gone=replacement.gone):
         domains = placements.rules.domains(held.topology_key)
         yield held.topology_key, domains, domains.count(held.nodes)
 

@@ -30,7 +30,7 @@ def passes(replacement: Replacement) -> Verdict:
     state, neighbours = replacement.state, replacement.placements.neighbours
     blocking = tuple(row for row in neighbours.port_holders if _clashing(mine, state.constraints[row]) is not None)
     free = np.ones(len(state.nodes.names), dtype=np.bool_)
-    free[neighbours.with_constraints(blocking).nodes()] = False
+    free[replacement.standing(neighbours.with_constraints(blocking))] = False
     return free
 
 
@@ -39,7 +39,8 @@ def reason(replacement: Replacement, node: int) -> str:
     taken = [
         port
         for row in neighbours.port_holders
-        if (port := _clashing(mine, replacement.state.constraints[row])) is not None and node in neighbours.with_constraints((row,)).nodes()
+        if (port := _clashing(mine, replacement.state.constraints[row])) is not None
+        and node in replacement.standing(neighbours.with_constraints((row,)))
     ]
     names = sorted({f"{port.ip or _ANY}:{port.port}/{port.protocol or 'TCP'}" for port in taken})
     return f"Host port {', '.join(names)} is in use on {replacement.state.nodes.names[node]}"

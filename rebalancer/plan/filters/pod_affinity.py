@@ -1,7 +1,7 @@
 """Required inter-pod affinity: one pod that matches every term, in the node's domain of each term's topology key.
 
-The first pod of a group is let in when nobody matches all terms yet and it matches all of them itself. The pod that leaves still counts, so
-a single replica with affinity to itself stays in its domain until it is gone.
+The first pod of a group is let in when nobody matches all terms yet and it matches all of them itself. A pod that leaves still counts until
+it is gone, so a single replica with affinity to itself stays in its domain, unless it is one of a StatefulSet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def passes(replacement: Replacement) -> Verdict:
     if not terms:
         return True
     rules, neighbours = replacement.placements.rules, replacement.placements.neighbours
-    nodes = neighbours.matching_all(terms, replacement.namespace).nodes()
+    nodes = replacement.standing(neighbours.matching_all(terms, replacement.namespace))
     with_keys = np.ones(len(replacement.state.nodes.names), dtype=np.bool_)
     near: BoolArray = with_keys.copy()
     anybody = False
@@ -40,7 +40,7 @@ def _matches_itself(replacement: Replacement) -> bool:
 
 def reason(replacement: Replacement, node: int) -> str:
     rules, terms = replacement.placements.rules, replacement.constraints.affinity
-    nodes = replacement.placements.neighbours.matching_all(terms, replacement.namespace).nodes()
+    nodes = replacement.standing(replacement.placements.neighbours.matching_all(terms, replacement.namespace))
     for term in terms:
         domains = rules.domains(term.topology_key)
         number = int(domains.of[node])

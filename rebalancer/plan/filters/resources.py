@@ -12,7 +12,7 @@ import numpy as np
 
 from rebalancer.plan.filter import Filter, Verdict
 from rebalancer.plan.replacement import Replacement
-from rebalancer.state.arrays import BoolArray, IntArray
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.units import format_bytes, format_cores
 
 PODS = "pods"
@@ -31,7 +31,17 @@ def passes(replacement: Replacement) -> Verdict:
     fits = placements.known.copy()
     for column in asked.tolist():
         fits &= placements.free_units[:, column] >= request[column]
+    if (at := replacement.vacated) >= 0:
+        fits[at] = placements.known[at] and bool((_free_units(replacement, np.array([at]))[:, asked] >= request[asked]).all())
     return fits
+
+
+def _free_units(replacement: Replacement, nodes: IntArray) -> FloatArray:
+    """(nodes, resources) as the replacement meets them: without the pod itself where that is gone."""
+    placements = replacement.placements
+    free = placements.free_units[nodes]
+    free[nodes == replacement.vacated] += placements.bound_units(replacement.pod)
+    return free
 
 
 def _first_scarce(replacement: Replacement, nodes: IntArray) -> IntArray:
@@ -39,7 +49,7 @@ def _first_scarce(replacement: Replacement, nodes: IntArray) -> IntArray:
     asked, request = _asked(replacement), replacement.placements.incoming_units(replacement.pod)
     if not asked.size:
         return np.zeros(len(nodes), dtype=np.int64)
-    short = ~(replacement.placements.free_units[np.ix_(nodes, asked)] >= request[asked])
+    short = ~(_free_units(replacement, nodes)[:, asked] >= request[asked])
     first: IntArray = asked[np.argmax(short, axis=1)]
     return first
 
@@ -51,9 +61,12 @@ def reason(replacement: Replacement, node: int) -> str:
     column = int(_first_scarce(replacement, np.array([node], dtype=np.int64))[0])
     name = replacement.state.resources[column]
     if name == PODS:
-        return f"Too many pods: {placements.pod_count[node]} of {placements.allocatable_units[node, column]:g}"
+        return (
+            f"Too many pods: {placements.pod_count[node] - (node == replacement.vacated)} of {placements.allocatable_units[node, column]:g}"
+        )
     needs = float(placements.incoming_units(replacement.pod)[column] / placements.scale[column])
-    free, of = float(placements.free[node, column]), float(placements.allocatable_units[node, column] / placements.scale[column])
+    free = float(_free_units(replacement, np.array([node]))[0, column] / placements.scale[column])
+    of = float(placements.allocatable_units[node, column] / placements.scale[column])
     return f"Insufficient {name}: needs {_amount(name, needs)}, {_amount(name, free)} free of {_amount(name, of)}"
 
 
