@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: soak demo test e2e lint format bench schema docs clean
+.PHONY: soak compare demo test e2e lint format bench schema docs clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,10 @@ format: $(BIN)/.installed
 bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.cycle --write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.watch
+
+# This project beside other reschedulers' algorithms in the same simulated worlds. Some minutes.
+compare: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.compare --write benchmarks/PEERS.md
 
 # A day of 500 nodes in the fast-forward world: memory, evictions, cooldowns.
 soak: $(BIN)/.installed
