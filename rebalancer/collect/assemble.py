@@ -19,6 +19,7 @@ from rebalancer.collect.estimates import PodAges, with_estimates
 from rebalancer.collect.gangs import scheduling_group
 from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
 from rebalancer.collect.owners import Owners
+from rebalancer.collect.pod_requests import RequestMatrices
 from rebalancer.collect.pod_rows import Character, ReadablePods, Standing, Ties, character, readable_pods, standing, ties
 from rebalancer.collect.samples import Samples
 from rebalancer.collect.usage_columns import PodUsageColumns, node_columns, pod_columns
@@ -42,9 +43,7 @@ class _PodParts:
     owned: Ownership
     character: Character
     ties: Ties
-    request: FloatArray
-    incoming: FloatArray
-    scored: FloatArray
+    requests: RequestMatrices
 
 
 def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: float = SAMPLES_ARE_LATE_S) -> ClusterState:
@@ -92,17 +91,15 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
 
 
 def _pod_parts(objects: ClusterObjects, readable: ReadablePods, node_index: Mapping[str, int], resources: Sequence[str]) -> _PodParts:
-    request, incoming, scored = readable.table.matrices(readable.requests, resources)
+    requests = readable.table.matrices(readable.requests, resources)
     owned = ownership(readable.pods, Owners(objects))
     return _PodParts(
         readable=readable,
         standing=standing(readable.pods, node_index),
         owned=owned,
-        character=character(readable.pods, owned, requested=np.asarray((incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)),
+        character=character(readable.pods, owned, requested=np.asarray((requests.incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)),
         ties=ties(readable.pods, Claims(objects.claims, objects.volumes)),
-        request=request,
-        incoming=incoming,
-        scored=scored,
+        requests=requests,
     )
 
 
@@ -136,9 +133,10 @@ def _build_pods(
         tenant=np.full(len(wires), -1, dtype=np.int64),
         labels=tied.labels,
         constraints=tied.constraints,
-        request=parts.request,
-        incoming_request=parts.incoming,
-        scored_request=parts.scored,
+        request=parts.requests.request,
+        incoming_request=parts.requests.incoming,
+        scored_request=parts.requests.scored,
+        scored_incoming=parts.requests.scored_incoming,
         measured=measured.measured,
         usage=usage,
         estimated=estimated,
@@ -164,9 +162,9 @@ def _asked(parts: _PodParts, resource: str | None, resources: Sequence[str]) -> 
     if resource is None or resource not in resources:
         return None
     column = resources.index(resource)
-    asked = parts.request[:, column]
-    if column < parts.scored.shape[1]:
-        asked = np.maximum(asked, parts.scored[:, column])
+    asked = parts.requests.request[:, column]
+    if column < parts.requests.scored.shape[1]:
+        asked = np.maximum(asked, parts.requests.scored[:, column])
     return np.where(asked > 0, asked, np.nan)
 
 

@@ -23,6 +23,7 @@ from rebalancer.state.requests import (
     in_units,
     incoming_request,
     request,
+    scored_incoming,
     scored_request,
 )
 
@@ -35,6 +36,17 @@ class _Figures:
     request: Amounts
     incoming: Amounts
     scored: Amounts
+    scored_incoming: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMatrices:
+    """``request`` and ``incoming`` (pods, resources), the column ``pods`` is 1; ``scored`` and ``scored_incoming`` (pods, 2)."""
+
+    request: FloatArray
+    incoming: FloatArray
+    scored: FloatArray
+    scored_incoming: FloatArray
 
 
 class RequestTable:
@@ -70,18 +82,19 @@ class RequestTable:
         found = self._rows.get(key)
         if found is None:
             value = pod_request(pod, infeasible=infeasible)
-            figures = _Figures(request=request(value), incoming=incoming_request(value), scored=scored_request(value))
+            figures = _Figures(request(value), incoming_request(value), scored_request(value), scored_incoming(value))
             found = self._rows[key] = len(self._figures)
             self._figures.append(figures)
         return found
 
-    def matrices(self, rows: IntArray, resources: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """``request`` and ``incoming_request`` (pods, resources), ``scored_request`` (pods, 2); the column ``pods`` is 1."""
-        bound = _matrix((figures.request for figures in self._figures), len(self._figures), resources)
-        incoming = _matrix((figures.incoming for figures in self._figures), len(self._figures), resources)
-        scored = _matrix((figures.scored for figures in self._figures), len(self._figures), SCORED)
+    def matrices(self, rows: IntArray, resources: Sequence[str]) -> RequestMatrices:
+        count = len(self._figures)
+        bound = _matrix((figures.request for figures in self._figures), count, resources)
+        incoming = _matrix((figures.incoming for figures in self._figures), count, resources)
+        scored = _matrix((figures.scored for figures in self._figures), count, SCORED)
+        coming = _matrix((figures.scored_incoming for figures in self._figures), count, SCORED)
         bound[:, list(resources).index(_PODS)] = incoming[:, list(resources).index(_PODS)] = 1.0
-        return bound[rows], incoming[rows], scored[rows]
+        return RequestMatrices(bound[rows], incoming[rows], scored[rows], coming[rows])
 
 
 def _matrix(distinct: Iterable[Amounts], count: int, names: Sequence[str]) -> FloatArray:

@@ -72,7 +72,7 @@ class Placements:
         self.requested_units[destination] += asked
         self.free_units[destination] -= asked
         self._free[destination] = self.free_units[destination] / self.scale
-        self.scored_units[destination] += self.scored_incoming_units(pod)
+        self.scored_units[destination] += self.scored_bound_units(pod)
         self.pod_count[destination] += 1
 
     def incoming_units(self, pod: int) -> FloatArray:
@@ -83,9 +83,13 @@ class Placements:
         """(resources,): what the pod takes from its node as long as it is there."""
         return whole_units(self.state.pods.request[pod], self.scale)
 
-    def scored_incoming_units(self, pod: int) -> FloatArray:
-        """(2,): millicores and bytes of a replacement with the scheduler's defaults for containers that request nothing."""
+    def scored_bound_units(self, pod: int) -> FloatArray:
+        """(2,): millicores and bytes of the pod on a node with the scheduler's defaults for containers that request nothing."""
         return whole_units(self.state.pods.scored_request[pod], np.array([MILLI, 1.0]))
+
+    def scored_incoming_units(self, pod: int) -> FloatArray:
+        """(2,): the same while a replacement is scored, without pod-level requests."""
+        return whole_units(self.state.pods.scored_incoming[pod], np.array([MILLI, 1.0]))
 
     def _sum(self, amounts: FloatArray, scale: FloatArray) -> FloatArray:
         """Sum (pods, k) over the node of each pod that occupies one. Unlike a load, an unknown request is not left out: it stays NaN."""

@@ -3,7 +3,7 @@
 Resource by resource over all nodes, because sums over an axis of two are ten times as slow.
 
 Integer arithmetic as in the scheduler: every division rounds down, amounts are millicores and bytes. The incoming pod is scored with its
-`scored_request`; the scheduler leaves pod-level requests out of LeastAllocated, so pods that set those differ a little.
+`scored_incoming`: the scheduler leaves pod-level requests out of LeastAllocated, until the pod is on a node.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ _SCORED = ("cpu", "memory")
 def least_allocated(replacement: Replacement, rows: IntArray) -> IntArray:
     """(rows,) 0..100: the mean free share of cpu and memory after the pod came, with defaults for what requests nothing."""
     placements = replacement.placements
-    incoming, vacated = placements.scored_incoming_units(replacement.pod), rows == replacement.vacated
+    incoming, own = placements.scored_incoming_units(replacement.pod), placements.scored_bound_units(replacement.pod)
+    vacated = rows == replacement.vacated
     total, number = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
     for position, column in enumerate(_columns(replacement)):
         allocatable = placements.allocatable_units[rows, column]
-        used = placements.scored_units[rows, position] - np.where(vacated, incoming[position], 0.0) + incoming[position]
+        used = placements.scored_units[rows, position] - np.where(vacated, own[position], 0.0) + incoming[position]
         counted = allocatable > 0
         with np.errstate(divide="ignore", invalid="ignore"):
             total += np.where(counted & (used <= allocatable), whole_quotient((allocatable - used) * 100.0, allocatable), 0.0)

@@ -1,12 +1,13 @@
 """What a pod asks for, as kube-scheduler computes it from a spec (and, for a pod that is being resized, from its status).
 
 Amounts are whole numbers, as in the scheduler: CPU in millicores, everything else in its own unit, both rounded up, so that sums are exact.
-Three figures, because the scheduler itself uses three:
+Four figures, because the scheduler itself uses four:
 
 - `request`: what a bound pod takes from its node. While an in-place resize is under way that is the largest of what the spec wants,
   what the kubelet has allocated and what runs; when the resize is infeasible, the spec does not count.
 - `incoming_request`: the spec alone, which is what a replacement will ask for.
 - `scored_request`: `request` with 100 millicores and 200 MiB for each container that names no CPU or no memory, as the scoring sees it.
+- `scored_incoming`: what LeastAllocated adds for the pod that comes: containers with those defaults. It leaves pod-level requests out.
 
 Source: ``k8s.io/component-helpers/resource`` and kube-scheduler's NodeResourcesFit, 1.36.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
@@ -103,6 +104,15 @@ def scored_request(pod: PodRequest) -> Amounts:
     with_defaults = _effective(pod, resize=True, defaults=True)
     final = request(pod) if pod.level is not None else NOTHING
     return {name: final.get(name, with_defaults.get(name, 0)) for name in _DEFAULTS}
+
+
+def scored_incoming(pod: PodRequest) -> Amounts:
+    """cpu and memory by which LeastAllocated scores a new pod of this spec.
+
+    Its scorer is made without the switch for pod-level requests (noderesources/fit.go), so it alone sees the containers only.
+    """
+    found = _effective(replace(pod, level=None), resize=False, defaults=True)
+    return {name: found.get(name, 0) for name in _DEFAULTS}
 
 
 def _effective(pod: PodRequest, *, resize: bool, defaults: bool) -> Amounts:

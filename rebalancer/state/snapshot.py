@@ -93,6 +93,7 @@ def _check(state: ClusterState) -> None:
         ("pods.request", pods.request, resources),
         ("pods.incoming_request", pods.incoming_request, resources),
         ("pods.scored_request", pods.scored_request, 2),
+        ("pods.scored_incoming", pods.scored_incoming, 2),
     ):
         if matrix.ndim < 2 or matrix.shape[1] != columns:
             raise SnapshotError(f"it is damaged: {name} has the shape {matrix.shape}, its axis has {columns} entries", remedy=_AGAIN)

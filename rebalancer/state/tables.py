@@ -127,6 +127,8 @@ class Pods:
     """(pods, resources): the same from the spec alone: what a replacement will ask for."""
     scored_request: FloatArray
     """(pods, 2): cpu cores and memory bytes with the scheduler's defaults for containers that request nothing."""
+    scored_incoming: FloatArray
+    """(pods, 2): the same as LeastAllocated sees a replacement: from the spec, without pod-level requests."""
     measured: FloatArray
     """(pods, signals): what Prometheus says, NaN unknown."""
     usage: FloatArray

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalancer.state.requests import ContainerRequest, PodRequest, amount, amounts, in_units, incoming_request, request, scored_request
+from rebalancer.state.requests import (
+    ContainerRequest,
+    PodRequest,
+    amount,
+    amounts,
+    in_units,
+    incoming_request,
+    request,
+    scored_incoming,
+    scored_request,
+)
 
 MI = 1024 * 1024
 DEFAULT_MEMORY = 209_715_200
@@ -101,6 +111,19 @@ def test_pod_level_requests_leave_defaults_only_to_what_is_missing() -> None:
     """cpu is set for the pod, so the empty container adds nothing to it; memory is missing, so it gets its default."""
     pod = PodRequest(containers=(_container(),), level={"cpu": 2000})
     assert scored_request(pod) == {"cpu": 2000, "memory": DEFAULT_MEMORY}
+
+
+def test_least_allocated_sees_only_the_containers_of_a_pod_that_comes() -> None:
+    """2 cores for the whole pod count once it is on a node; while it is scored, its container's 500m do."""
+    pod = PodRequest(containers=(_container("500m"),), level={"cpu": 2000}, overhead={"cpu": 50})
+    assert scored_incoming(pod) == {"cpu": 550, "memory": DEFAULT_MEMORY}
+    assert scored_request(pod)["cpu"] == 2050
+
+
+def test_a_replacement_is_scored_by_its_spec_and_not_by_the_resize_of_the_old_pod() -> None:
+    """The old pod runs with 2 cores, the spec says 1."""
+    pod = PodRequest(containers=(ContainerRequest(request={"cpu": 1000}, allocated={"cpu": 2000}, actual={"cpu": 2000}),))
+    assert scored_incoming(pod)["cpu"] == 1000
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,7 @@ def cluster(
             request=request,
             incoming_request=request.copy(),
             scored_request=scored,
+            scored_incoming=scored.copy(),
             measured=np.where(estimated, np.nan, pod_usage),
             usage=pod_usage,
             estimated=estimated,

@@ -88,6 +88,7 @@ def _slots(crops: Sequence[Crop], covered: dict[int, int]) -> SlotColumns:
     request = np.zeros((count, len(RESOURCES)))
     request[:, :2] = np.stack([crop.request for crop in crops])[of]
     request[:, RESOURCES.index("pods")] = 1.0
+    scored = np.where(request[:, :2] > 0, request[:, :2], _DEFAULT_REQUESTS)
     kinds = [crop.population.kind for crop in crops]
     classes = [PodClass.BATCH if kind == "Job" else PodClass.SERVING for kind in kinds]
     numbers = of.tolist()
@@ -101,7 +102,8 @@ def _slots(crops: Sequence[Crop], covered: dict[int, int]) -> SlotColumns:
         constraints=np.zeros(count, dtype=np.int64),
         request=request,
         incoming_request=request.copy(),
-        scored_request=np.where(request[:, :2] > 0, request[:, :2], _DEFAULT_REQUESTS),
+        scored_request=scored,
+        scored_incoming=scored.copy(),
         priority=np.zeros(count, dtype=np.int64),
         qos=np.where((request[:, :2] > 0).any(axis=1), int(Qos.BURSTABLE), int(Qos.BEST_EFFORT)).astype(np.int64),
         classes=tuple(classes[row] for row in numbers),

@@ -92,6 +92,7 @@ def _slots(state: ClusterState, rows: IntArray) -> SlotColumns:
         request=pods.request[rows],
         incoming_request=pods.incoming_request[rows],
         scored_request=pods.scored_request[rows],
+        scored_incoming=pods.scored_incoming[rows],
         priority=pods.priority[rows],
         qos=pods.qos[rows],
         classes=tuple(pods.classes[row] for row in places),

@@ -65,6 +65,8 @@ class SlotColumns:
     """(slots, resources) of every later pod."""
     scored_request: FloatArray
     """(slots, 2)."""
+    scored_incoming: FloatArray
+    """(slots, 2)."""
     priority: IntArray
     qos: IntArray
     classes: tuple[PodClass, ...]

@@ -180,6 +180,7 @@ class Observer:
             request=fixed.request,
             incoming_request=slots.incoming_request[slot],
             scored_request=slots.scored_request[slot],
+            scored_incoming=slots.scored_incoming[slot],
             measured=readings.measured,
             usage=readings.usage,
             estimated=readings.estimated,
