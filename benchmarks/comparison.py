@@ -68,6 +68,8 @@ def standing(report: SimulationReport) -> list[str]:
     peers = [one for one in report.results if one.strategy not in (OWN, IDLE)]
     if own is None or not peers:
         return []
+    if not any(one.hot_node_minutes or one.evictions for one in report.results):
+        return ["No node was hot in these hours, and nobody evicted anything: the run tells the strategies apart in nothing."]
     best = min(peers, key=lambda one: (one.hot_node_minutes, one.evictions))
     sentences = [
         f"Against {best.name}, the peer with the fewest hot node-minutes: {_beside(own.hot_node_minutes, best.hot_node_minutes)} hot "

@@ -34,3 +34,12 @@ def test_a_scenario_that_is_not_there_is_one_sentence_and_exit_2(capsys: pytest.
     """The status of the error is the status of the command."""
     assert main(["--scenarios", "nowhere"]) == 2
     assert "nowhere.yaml does not exist" in capsys.readouterr().err
+
+
+def test_where_nobody_was_hot_the_page_says_that_it_shows_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A quiet scenario is no victory."""
+    text = small(tmp_path).read_text().replace("averageLoad: 48", "averageLoad: 10")
+    path = tmp_path / "quiet.yaml"
+    path.write_text(text)
+    assert main(["--hours", "0.1", "--scenarios", str(path)]) == 0
+    assert "tells the strategies apart in nothing" in capsys.readouterr().out
