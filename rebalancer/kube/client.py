@@ -5,6 +5,8 @@ Every failure leaves as an error of `rebalancer.errors`. Threads may share a cli
 
 from __future__ import annotations
 
+import contextlib
+import email.utils
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +51,9 @@ class KubeClient:
         self._timeout_s = timeout_s
         self._bucket = bucket
         self._backoff = backoff or Backoff()
+        self._clock = clock
+        self._dated: tuple[float, float] | None = None
+        """The last Date that the server sent, and when it came by our monotonic clock."""
         self.server = self._transport.server
 
     @classmethod
@@ -73,6 +78,14 @@ class KubeClient:
 
     def close(self) -> None:
         self._transport.close()
+
+    @property
+    def server_now(self) -> float | None:
+        """Unix seconds by the clock of the API server, as its last answer told, to about a second; None while it has not told."""
+        if self._dated is None:
+            return None
+        date, came_at = self._dated
+        return date + self._clock() - came_at
 
     def request(
         self,
@@ -189,9 +202,14 @@ class KubeClient:
         if left <= 0:
             raise failures.no_time_left(operation=call.operation, server=self.server)
         answer = self._transport.exchange(call, limit_s=min(self._timeout_s, left), stop=None if write else deadline)
+        self._note_date(answer)
         if answer.status < 300 and failures.is_html(answer.headers, answer.body):
             raise failures.not_an_api_server(status=answer.status, operation=call.operation, server=self.server)
         if answer.status == 429 and self._bucket is not None and read_status(answer.body).cause(BUDGET_CAUSE) is None:
             # The server asks this user for less, so all threads slow down, not only the one that was told.
             self._bucket.hold(retry_after_s(answer.headers) or QUIET_AFTER_THROTTLING_S)
         return answer
+
+    def _note_date(self, answer: Answer) -> None:
+        with contextlib.suppress(TypeError, ValueError):
+            self._dated = email.utils.parsedate_to_datetime(answer.headers.get("date", "")).timestamp(), self._clock()

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalancer.collect.assemble import assemble
-from rebalancer.collect.cluster import ClusterSource, ListedCluster, node_directory
+from rebalancer.collect.cluster import ClusterObjects, ClusterSource, ListedCluster, node_directory
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
 from rebalancer.detect.pools import assign_pools
-from rebalancer.errors import MetricsMissing
+from rebalancer.errors import KubernetesError, MetricsMissing
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Spec
 from rebalancer.runtime.collector import collector_at_rest
@@ -21,8 +21,10 @@ from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState, Share
 from rebalancer.state.tables import Phase
-from rebalancer.units import format_percent
+from rebalancer.units import format_duration, format_percent
 
+MOST_SKEW_S = 60.0
+"""How far our clock may be from the API server's."""
 SHOWN = 3
 """Names that a sentence about gaps holds."""
 
@@ -37,20 +39,37 @@ def observe(
     stopwatch: Stopwatch,
     source: ClusterSource | None = None,
 ) -> ClusterState:
-    """The state at ``at`` (unix seconds). Raises KubernetesError or MetricsError; then nothing is known and nothing may be decided.
+    """The state at ``at`` (unix seconds), which is now. Raises KubernetesError or MetricsError; then nothing is known or may be decided.
 
     ``source``: where objects come from, instead of lists by ``client``.
     """
     source = source or ListedCluster(client)
     with collector_at_rest():
-        return _observe(source, prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch)
+        with stopwatch.stage("kubernetes"):
+            objects = source.read(deadline=deadline)
+        require_right_clock(client, now=at + stopwatch.seconds["kubernetes"])
+        return _observe(objects, prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch)
+
+
+def require_right_clock(client: KubeClient, *, now: float) -> None:
+    """Raises KubernetesError when ``now`` by our clock is far from what the API server's last answer says.
+
+    Prometheus is asked for the values of a moment by our clock. When that is an hour ago, its answer is an hour old and looks fresh.
+    """
+    theirs = client.server_now
+    if theirs is None or abs(now - theirs) <= MOST_SKEW_S:
+        return
+    direction = "ahead of" if now > theirs else "behind"
+    raise KubernetesError(
+        f"this machine's clock is {format_duration(round(abs(now - theirs)))} {direction} that of {client.server}, "
+        "so samples of another time would be taken for those of now",
+        remedy="synchronise the clocks; nothing was moved",
+    )
 
 
 def _observe(
-    source: ClusterSource, prometheus: Prometheus, *, spec: Spec, at: float, deadline: Deadline, stopwatch: Stopwatch
+    objects: ClusterObjects, prometheus: Prometheus, *, spec: Spec, at: float, deadline: Deadline, stopwatch: Stopwatch
 ) -> ClusterState:
-    with stopwatch.stage("kubernetes"):
-        objects = source.read(deadline=deadline)
     with stopwatch.stage("prometheus"):
         samples = read_samples(
             prometheus,

@@ -48,7 +48,7 @@ class ApiServer:
         self.rights = Rights()
         self._lists = Lists(world)
         self._writer = Writer(world)
-        self._http = http(self, name="simulate-api", port=port)
+        self._http = http(self, name="simulate-api", port=port, clock=lambda: world.now)
         self.requests = self._http.requests
         self.faults = self._http.faults
 

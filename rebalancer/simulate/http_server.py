@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -82,7 +82,17 @@ class Recorder:
 class HttpServer:
     """A server on 127.0.0.1 with one thread to accept and one a connection. ``start`` and ``stop`` once each."""
 
-    def __init__(self, application: Application, *, name: str, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        *,
+        name: str,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """``clock``: unix seconds that the header Date shows; else the machine's."""
+        self.clock = clock
         self.faults = Faults()
         self.requests = Recorder()
         self.stopping = threading.Event()
@@ -159,6 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Requests are recorded, not printed."""
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        clock = self.server.owner.clock
+        return super().date_time_string(clock() if timestamp is None and clock is not None else timestamp)
 
     def _serve(self) -> None:
         parts = urlsplit(self.path)

@@ -78,7 +78,7 @@ class PrometheusServer:
         self.warnings: Sequence[str] = ()
         self.token = ""
         """The bearer token that requests must carry; empty: none is asked for."""
-        self._http = http(self, name="simulate-prometheus", port=port)
+        self._http = http(self, name="simulate-prometheus", port=port, clock=lambda: world.now)
         self.requests = self._http.requests
         self.faults = self._http.faults
 

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from tests.commands.test_plan import schema
-from tests.support.embedded import Json, Ran, Stage
+from tests.support.embedded import Json, Ran, Stage, run_command
 
 OWN_SIGNAL = """\
   pools:
@@ -94,11 +94,24 @@ def test_it_goes_on_after_a_failure(looked_at: Stage) -> None:
 
 
 def test_a_wrong_clock_is_a_warning(cluster: Stage) -> None:
-    """Samples would look stale, or come from the future."""
-    cluster.cluster.advance(3600.0)
-    warned = [check for check in cluster.run("check", "-o", "json").document["checks"] if check["status"] == "warn"]
+    """A little may be borne; it is told with the direction."""
+    cluster.cluster.advance(40.0)
+    warned = [check for check in by_the_machines_clock(cluster).ended(0).document["checks"] if check["status"] == "warn"]
     assert [check["name"] for check in warned] == ["clock"]
-    assert "ahead of the API server's" in warned[0]["sentence"]
+    assert "behind the API server's" in warned[0]["sentence"]
+
+
+def test_a_clock_that_is_an_hour_off_is_a_failure(cluster: Stage) -> None:
+    """Samples of another hour would be taken for those of now."""
+    cluster.cluster.advance(3600.0)
+    failed = failures(by_the_machines_clock(cluster).ended(4))
+    assert [check["name"] for check in failed] == ["cluster"]
+    assert "behind that of http://" in failed[0]["sentence"]
+    assert failed[0]["remedy"] == "synchronise the clocks; nothing was moved"
+
+
+def by_the_machines_clock(cluster: Stage) -> Ran:
+    return run_command("check", "-o", "json", env=cluster.env)
 
 
 def test_without_an_address_of_prometheus_it_says_how_to_give_one(looked_at: Stage) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
-from rebalancer.errors import MetricsMissing
+from rebalancer.errors import KubernetesError, MetricsMissing
 from rebalancer.policy.model import DEFAULT_SIGNALS, Metrics, Pool, Spec
-from rebalancer.runtime.observe import require_coverage
+from rebalancer.runtime.observe import MOST_SKEW_S, require_coverage, require_right_clock
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.tables import Phase
-from tests.support.builder import NodeSpec, PodSpec, cluster, node, pod
+from tests.support.builder import NOW, NodeSpec, PodSpec, cluster, node, pod
 
 USES = {"cpu": 1.0, "memory": 2.0**30}
 SPEC = Spec()
@@ -102,3 +102,30 @@ def test_a_share_that_was_lowered_is_respected() -> None:
 def test_nothing_to_know_is_covered() -> None:
     """An empty cluster is no failure of Prometheus."""
     require_coverage(cluster(nodes=[]), SPEC)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A client, as far as its server's clock is asked for."""
+
+    server_now: float | None
+    server: str = "https://api"
+
+
+@pytest.mark.parametrize("skew_s", [-MOST_SKEW_S, -5.0, 0.0, MOST_SKEW_S])
+def test_a_clock_that_is_about_right_is_right(skew_s: float) -> None:
+    """A minute is no other time."""
+    require_right_clock(Server(NOW - skew_s), now=NOW)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("skew_s", "words"), [(-3600.0, "1h behind"), (3600.0, "1h ahead of"), (-61.0, "1m1s behind")])
+def test_a_clock_that_is_off_ends_the_cycle_and_says_by_how_much(skew_s: float, words: str) -> None:
+    """Prometheus would be asked for another hour, and its answer would look fresh."""
+    with pytest.raises(KubernetesError, match=f"this machine's clock is {words} that of https://api") as caught:
+        require_right_clock(Server(NOW - skew_s), now=NOW)  # type: ignore[arg-type]
+    assert caught.value.remedy == "synchronise the clocks; nothing was moved"
+
+
+def test_a_server_that_tells_no_time_is_believed() -> None:
+    """Nothing is known about its clock, so nothing is held against ours."""
+    require_right_clock(Server(None), now=NOW)  # type: ignore[arg-type]
