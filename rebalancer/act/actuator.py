@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted
 from rebalancer.plan.model import Move, Plan
@@ -17,10 +17,10 @@ from rebalancer.state.tables import WorkloadRef
 
 
 class Actuator(Protocol):
-    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
         """What must be in place before the first move (soft taints), and what an earlier plan left that no longer holds.
 
-        Called for every plan, an empty one too. Returns sentences about what was done or failed.
+        Called for every plan, an empty one too.
         """
         ...
 

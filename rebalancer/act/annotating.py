@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from rebalancer.act.names import CANDIDATE
-from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesForbidden, KubernetesNotFound, KubernetesThrottled
 from rebalancer.kube.client import KubeClient
@@ -41,9 +41,9 @@ class AnnotateActuator:
         self._client = client
         self._keep_s = keep_s
 
-    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
         wanted = {move.pod.uid for move in plan.moves}
-        return self._take_off(keep=wanted, deadline=deadline)
+        return Prepared(self._take_off(keep=wanted, deadline=deadline))
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         mark = CandidateMark(

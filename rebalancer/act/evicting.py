@@ -6,7 +6,7 @@ nothing is retried here beyond what `kube.eviction` does for a disruption budget
 
 from __future__ import annotations
 
-from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.act.tainting import SoftTainting, taint_work
 from rebalancer.act.telling import Teller
 from rebalancer.deadline import Deadline
@@ -42,8 +42,8 @@ class EvictActuator:
         self._attempts = attempts
         self._tainting = SoftTainting(client)
 
-    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
-        return self._tainting.apply(taint_work(plan), deadline=deadline)
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
+        return self._tainting.steer(taint_work(plan), deadline=deadline)
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         outcome = self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)

@@ -43,6 +43,15 @@ class Result(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was done or failed before the first move, in sentences."""
+
+    notes: tuple[str, ...] = ()
+    untainted: tuple[str, ...] = ()
+    """Nodes that the plan counts on to repel new pods, and that do not: their taints could not be put."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     move: Move
     result: Result

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.plan.model import Move, Plan
 from rebalancer.state.tables import WorkloadRef
 
 
 class RecordingActuator:
-    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
-        return ()
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
+        return Prepared()
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         return Outcome(move, Result.RECORDED, f"dry run: would be moved from {move.source} to {move.destination}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rebalancer.act.names import SOFT_TAINT
+from rebalancer.act.outcome import Prepared
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.client import KubeClient
@@ -60,7 +61,13 @@ class SoftTainting:
         self._client = client
 
     def apply(self, work: TaintWork, *, deadline: Deadline) -> tuple[str, ...]:
+        """What was done or failed, in sentences."""
+        return self.steer(work, deadline=deadline).notes
+
+    def steer(self, work: TaintWork, *, deadline: Deadline) -> Prepared:
+        """The same, with the nodes that lack their taint."""
         notes: list[str] = []
+        missing = dict.fromkeys(work.add)
         added: list[str] = []
         removed: list[str] = []
         tasks = [*((name, True) for name in work.add), *((name, False) for name in work.remove)]
@@ -68,6 +75,8 @@ class SoftTainting:
             try:
                 if self._change(name, present=present, deadline=deadline):
                     (added if present else removed).append(name)
+                if present:
+                    missing.pop(name)
             except KubernetesError as error:
                 hopeless = isinstance(error, KubernetesForbidden) or deadline.remaining() <= 0
                 left = len(tasks) - done - 1 if hopeless else 0
@@ -79,7 +88,7 @@ class SoftTainting:
             notes.append(f"soft taint {SOFT_TAINT.key} put on {_listed(added)}")
         if removed:
             notes.append(f"soft taint {SOFT_TAINT.key} taken off {_listed(removed)}")
-        return tuple(notes)
+        return Prepared(tuple(notes), tuple(missing))
 
     def remove_all(self, *, deadline: Deadline) -> tuple[str, ...]:
         """Take ours off every node of the cluster, whoever put it there. Raises KubernetesError when the nodes cannot be listed."""

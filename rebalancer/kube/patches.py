@@ -128,4 +128,5 @@ def _change_taints(client: KubeClient, node: str, change: Callable[[list[_TaintW
 
 def _patch(client: KubeClient, path: str, body: object, *, field_manager: str, deadline: Deadline) -> None:
     query = (("fieldManager", field_manager),)
-    client.request("PATCH", path, query=query, body=body, content_type=MERGE_PATCH, deadline=deadline, write=True)
+    answer = client.request("PATCH", path, query=query, body=body, content_type=MERGE_PATCH, deadline=deadline, write=True)
+    answer.into(dict)  # what stands before an API server may answer with success to anything

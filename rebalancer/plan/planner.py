@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,9 +60,18 @@ def decide(
     return Decision(plan, proposal, bench)
 
 
-def lay_bench(*, state: ClusterState, findings: Findings, policy: RebalancePolicy, history: History, mode: Mode) -> Bench:
-    """Fresh books for one method."""
+def lay_bench(
+    *,
+    state: ClusterState,
+    findings: Findings,
+    policy: RebalancePolicy,
+    history: History,
+    mode: Mode,
+    untainted: Collection[str] = (),
+) -> Bench:
+    """Fresh books for one method. ``untainted``: nodes whose soft taint, although it is wanted, cannot be put."""
     tainted = soft_tainted(state, findings, enabled=policy.spec.steering.soft_taint and mode is not Mode.ANNOTATE)
+    tainted[[state.node_index[name] for name in untainted]] = False
     placements = Placements(state)
     feasibility = Feasibility(state, placements)
     scores = StockScores(state, placements, soft_tainted=tainted)

@@ -6,8 +6,9 @@ So a crash between the two can only make a cooldown too long, never forget one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
+import msgspec
 import structlog
 
 from rebalancer.act.actuator import Actuator, carry_out_plan
@@ -25,6 +26,8 @@ from rebalancer.state.tables import WorkloadRef
 
 log = structlog.get_logger(__name__)
 
+_SHOWN = 3
+"""Names of nodes in a sentence."""
 STRIKE_OUT_S = 3.0
 """How long striking out an eviction that did not happen may take: by a time of its own, since the cycle's may be over or stopped."""
 
@@ -33,7 +36,8 @@ class Acting:
     """Acts on one plan and keeps the memory in step: each eviction is written down before it is tried.
 
     ``allowed`` is asked before anything is written, and right before each move: why nothing may be written any more, in words; empty when
-    it may. ``move_limit_s``: how long its word is good for.
+    it may. ``move_limit_s``: how long its word is good for. ``without_taints``: told which nodes lack the taint that the plan counts on,
+    says which pods have to stay for that, and why.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Acting:
         memory: Memory,
         allowed: Callable[[], str] = lambda: "",
         move_limit_s: float = math.inf,
+        without_taints: Callable[[Plan, Collection[str]], Mapping[str, str]] = lambda plan, nodes: {},
     ) -> None:
         self._actuator = actuator
         self._store = store
@@ -54,6 +59,7 @@ class Acting:
         self.memory = memory
         self._allowed = allowed
         self._move_limit_s = move_limit_s
+        self._without_taints = without_taints
         self._noted: OpenMove | None = None
         sources = {move.source for move in plan.moves}
         self._loads = {report.name: _loads(report) for report in plan.nodes if report.name in sources}
@@ -65,7 +71,10 @@ class Acting:
         if refused:
             return (f"nothing was written: {refused}",), [self._abandoned(move, refused, deadline=deadline) for move in plan.moves]
         self._store.save(self.memory, deadline=deadline)
-        notes = self._actuator.prepare(plan, at=at, deadline=deadline)
+        prepared = self._actuator.prepare(plan, at=at, deadline=deadline)
+        plan, stay = self._steered(plan, prepared.untainted)
+        for outcome in stay:
+            self._close(outcome, deadline=deadline)
 
         def allowed(move: Move) -> str:
             refused = self._allowed()
@@ -80,7 +89,21 @@ class Acting:
         outcomes = carry_out_plan(
             plan, self._actuator, at=at, deadline=deadline, allowed=allowed, done=done, move_limit_s=self._move_limit_s
         )
-        return notes, outcomes
+        return prepared.notes, [*stay, *outcomes]
+
+    def _steered(self, plan: Plan, untainted: Collection[str]) -> tuple[Plan, list[Outcome]]:
+        """The plan without the moves that only taints make worth while which could not be put: their pods might come straight back."""
+        if not untainted or not plan.moves:
+            return plan, []
+        refused = self._without_taints(plan, untainted)
+        nodes = ", ".join(sorted(untainted)[:_SHOWN]) + (f" and {len(untainted) - _SHOWN} more" if len(untainted) > _SHOWN else "")
+        stay = [
+            Outcome(move, Result.ABANDONED, f"not tried: the soft taint of {nodes} could not be put, and without it {why}")
+            for move in plan.moves
+            if (why := refused.get(move.pod.uid, ""))
+        ]
+        kept = tuple(move for move in plan.moves if move.pod.uid not in refused)
+        return msgspec.structs.replace(plan, moves=kept), stay
 
     def _abandoned(self, move: Move, why: str, *, deadline: Deadline) -> Outcome:
         outcome = Outcome(move, Result.ABANDONED, f"not tried: {why}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rebalancer.act.outcome import Outcome
@@ -18,7 +19,7 @@ from rebalancer.policy.model import Mode
 from rebalancer.report.plan_file import plan_from_json
 from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import SystemClock
-from rebalancer.runtime.considering import consider
+from rebalancer.runtime.considering import consider, without_taints
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.session import Session, actuators, connected, memory_store
 from rebalancer.runtime.stopwatch import Stopwatch
@@ -91,7 +92,8 @@ def apply_plan(plan: Plan, session: Session, *, origin: str, stage: Callable[[st
         )
         stage("acting")
         acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
-        acting = Acting(acts[orders.mode], store, plan=still, state=state, memory=verdict.memory)
+        unsteered = partial(without_taints, verdict=verdict, orders=orders)
+        acting = Acting(acts[orders.mode], store, plan=still, state=state, memory=verdict.memory, without_taints=unsteered)
         notes, outcomes = acting.run(at=at, deadline=deadline)
         rests = tell_rests(acts[orders.mode], before=memory, after=verdict.memory, at=at, deadline=deadline)
     return Applied(

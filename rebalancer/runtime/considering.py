@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -10,7 +11,9 @@ from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
 from rebalancer.guard.gate import Booked, Scene
-from rebalancer.plan.planner import Decision, decide
+from rebalancer.plan.model import Plan
+from rebalancer.plan.planner import Decision, decide, lay_bench
+from rebalancer.plan.recheck import recheck
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.memory import Landing, Memory, settle
@@ -67,6 +70,15 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
         )
         decision = replace(decision, plan=msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory)))
     return Verdict(state=state, findings=findings, decision=decision, memory=memory, history=history, landings=landings, breaker=breaker)
+
+
+def without_taints(plan: Plan, nodes: Collection[str], verdict: Verdict, orders: Orders) -> Mapping[str, str]:
+    """UID of a planned pod -> why it has to stay when the soft taints of ``nodes`` cannot be put; a pod that may go is absent."""
+    bench = lay_bench(
+        state=verdict.state, findings=verdict.findings, policy=orders.policy, history=verdict.history, mode=orders.mode, untainted=nodes
+    )
+    _, dropped = recheck(plan, bench)
+    return {move.pod.uid: why for move, why in dropped}
 
 
 def breaker_of(state: ClusterState, memory: Memory, orders: Orders) -> tuple[BreakerFinding, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from rebalancer.act.actuator import Actuator
 from rebalancer.act.outcome import Outcome
@@ -19,7 +20,7 @@ from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Mode
 from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import Clock
-from rebalancer.runtime.considering import Orders, Verdict, consider
+from rebalancer.runtime.considering import Orders, Verdict, consider, without_taints
 from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.stopwatch import Stopwatch
@@ -107,6 +108,7 @@ class Controller:
                 memory=verdict.memory,
                 allowed=allowed,
                 move_limit_s=move_limit_s,
+                without_taints=partial(without_taints, verdict=verdict, orders=orders),
             )
             notes, outcomes = acting.run(at=at, deadline=deadline)
             rests = tell_rests(actuator, before=memory, after=verdict.memory, at=at, deadline=deadline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.plan.model import CoverageReport, Move, MoveSignal, NodeReport, NodeSignal, OwnerRef, Plan, PodRef, ShareReport, Summary
 from rebalancer.state.tables import WorkloadRef
@@ -86,10 +86,11 @@ class FakeActuator:
     on_carry_out: Callable[[Move], None] = lambda move: None
     calls: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    untainted: tuple[str, ...] = ()
 
-    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
+    def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
         self.calls.append("prepare")
-        return self.notes
+        return Prepared(self.notes, self.untainted)
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         self.calls.append(move.pod.name)

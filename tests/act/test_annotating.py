@@ -56,7 +56,7 @@ def test_a_later_plan_that_names_the_pod_again_renews_the_mark(api: ScriptedApi,
     """The mark stays on in between, and its end moves."""
     api.on("GET", "/api/v1/pods", page([marked("web-1")]))
     api.on("PATCH", PATH, Reply(body={}))
-    assert actuator.prepare(plan(move()), at=AT + 120, deadline=deadline) == ()
+    assert actuator.prepare(plan(move()), at=AT + 120, deadline=deadline).notes == ()
     assert patches(api) == {}
     actuator.carry_out(move(), at=AT + 120, deadline=deadline)
     mark = json.loads(patches(api)["web-1"]["annotations"][CANDIDATE])
@@ -67,7 +67,7 @@ def test_marks_that_the_plan_does_not_name_are_taken_off(api: ScriptedApi, actua
     """Also those of an earlier process; other annotations are left alone."""
     api.on("GET", "/api/v1/pods", page([marked("web-1"), marked("old"), marked("plain", mark=None)]))
     api.on("PATCH", "/api/v1/namespaces/shop/pods/old", Reply(body={}))
-    notes = actuator.prepare(plan(move()), at=AT, deadline=deadline)
+    notes = actuator.prepare(plan(move()), at=AT, deadline=deadline).notes
     assert patches(api) == {"old": {"annotations": {CANDIDATE: None}, "uid": "uid-old"}}
     assert notes == ("candidate mark rebalancer.dev/candidate taken off 1 pod",)
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rebalancer.act.actuator import carry_out_plan
-from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.act.recording import RecordingActuator
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted
@@ -107,7 +107,7 @@ def test_dry_run_records_every_move_and_touches_nothing(deadline: Deadline) -> N
     outcomes = carry_out_plan(THREE, actuator, at=AT, deadline=deadline)
     assert results(outcomes) == [Result.RECORDED] * 3
     assert outcomes[0].reason == "dry run: would be moved from hot to cool"
-    assert actuator.prepare(THREE, at=AT, deadline=deadline) == ()
+    assert actuator.prepare(THREE, at=AT, deadline=deadline) == Prepared()
     assert actuator.clean_up(deadline=deadline) == ()
     actuator.tell_rest(WorkloadRef("Deployment", "shop", "web"), "it rests", at=AT, deadline=deadline)
 

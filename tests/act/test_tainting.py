@@ -127,6 +127,16 @@ def test_a_failure_on_one_node_is_told_and_the_next_one_is_done(api: ScriptedApi
     assert notes[1] == "soft taint rebalancer.dev/hot put on there"
 
 
+def test_the_nodes_that_lack_their_taint_are_named(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Those that were not tried any more too; not one that is gone, nor one that has it, nor one whose taint should go."""
+    serve(api, "there")
+    serve(api, "has", OURS)
+    for name in ("x1", "x2", "x3"):
+        api.on("GET", f"/api/v1/nodes/{name}", status(403, "nodes is forbidden", reason="Forbidden"))
+    work = TaintWork(add=("gone", "has", "there", "x1", "x2"), remove=("x3",))
+    assert SoftTainting(client).steer(work, deadline=deadline).untainted == ("x1", "x2")
+
+
 def test_a_missing_right_is_told_once_with_how_many_nodes_it_concerns(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """Not once for each of a hundred hot nodes, and without trying them."""
     for name in ("a", "b", "c"):

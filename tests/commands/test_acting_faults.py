@@ -150,7 +150,7 @@ def test_a_pod_that_is_gone_by_now_is_passed_over(cluster: Stage, tmp_path: Path
 
 
 def test_a_soft_taint_that_cannot_be_put_is_told(cluster: Stage) -> None:
-    """The moves go on, and the log says which node lacks its taint and which right is missing."""
+    """The log says which node lacks its taint and which right is missing; only moves that hold without it are tried."""
     cluster.cluster.api.rights.deny("patch", "nodes")
     ran = cluster.run(*EVICT)
     assert "soft taint of node node-0004 could not be changed" in ran.err

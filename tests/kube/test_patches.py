@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesNotFound
+from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesNotFound, KubernetesUnreachable
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.operations import node_path, object_path, pod_path
 from rebalancer.kube.patches import TAINT_ATTEMPTS, SoftTaint, add_soft_taint, annotate, remove_soft_taint
@@ -153,3 +153,11 @@ def test_paths_of_workloads_and_nodes() -> None:
         "/apis/apps/v1/namespaces/shop/deployments/web"
     )
     assert object_path(api_version="v1", plural="nodes", name="a/b?c") == "/api/v1/nodes/a%2Fb%3Fc"
+
+
+def test_a_success_that_no_api_server_said_is_none(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """A proxy that says OK to anything has put no taint."""
+    api.on("GET", "/api/v1/nodes/node-1", node())
+    api.on("PATCH", "/api/v1/nodes/node-1", Reply(body=b"OK", content_type="text/plain"))
+    with pytest.raises(KubernetesUnreachable, match="no valid JSON"):
+        add_soft_taint(client, "node-1", HOT, deadline=deadline)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import pytest
@@ -194,6 +194,24 @@ def test_the_notes_of_preparing_are_handed_on(deadline: Deadline) -> None:
         at=AT, deadline=deadline
     )
     assert notes == ("soft taint put on hot",)
+
+
+def test_a_move_that_only_a_missing_taint_makes_worth_while_is_not_tried(deadline: Deadline) -> None:
+    """Its pod might come straight back; the others go, and nothing is written down for it."""
+    store = FakeStore()
+    actuator = FakeActuator(calls=store.log, untainted=("hot",))
+    asked: list[object] = []
+
+    def without(made: Plan, nodes: Collection[str]) -> dict[str, str]:
+        asked.append((made, tuple(nodes)))
+        return {"uid-web-1": "it would come back"}
+
+    acting = Acting(actuator, store, plan=PLAN, state=STATE, memory=Memory(), without_taints=without)
+    _, outcomes = acting.run(at=AT, deadline=deadline)
+    assert asked == [(PLAN, ("hot",))]
+    assert store.log == ["save", "prepare", "save web-2", "web-2"]
+    assert [(outcome.move.pod.name, outcome.result) for outcome in outcomes] == [("web-1", Result.ABANDONED), ("web-2", Result.EVICTED)]
+    assert outcomes[0].reason == "not tried: the soft taint of hot could not be put, and without it it would come back"
 
 
 def opened(made: Move, loads: dict[str, float]) -> OpenMove:
