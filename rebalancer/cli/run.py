@@ -82,6 +82,7 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
     from rebalancer.policy.model import Mode
     from rebalancer.runtime.clock import SystemClock
     from rebalancer.runtime.controller import Controller
+    from rebalancer.runtime.event_notes import EventNotes
     from rebalancer.runtime.health import Health
     from rebalancer.runtime.metrics import Metrics
     from rebalancer.runtime.service import Parts
@@ -92,7 +93,8 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
     spec = orders.policy.spec
     metrics, health = Metrics(), Health(interval_s=spec.interval, patience_s=session.settings.cycle_timeout)
     source = cluster_source(connections.client, session.settings.kubernetes, metrics=metrics, health=health)
-    acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
+    told = EventNotes(metrics).told
+    acts = actuators(connections.client, events=spec.events, instance=socket.gethostname(), told=told)
     controller = Controller(
         client=connections.client,
         prometheus=connections.prometheus,

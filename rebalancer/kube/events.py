@@ -6,10 +6,12 @@ never fails over it: every end of an attempt is counted, none is raised.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import enum
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,20 +73,32 @@ class Event:
 class EventWriter:
     """Writes Events of `events.k8s.io/v1`. ``instance`` is this process, as its pod is called. One thread at a time.
 
-    ``counts``: how many attempts ended how, since the start.
+    ``counts``: how many attempts ended how, since the start. ``told`` hears of each attempt, with the error if it has failed.
     """
 
-    def __init__(self, client: KubeClient, *, instance: str, bucket: TokenBucket | None = None) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        instance: str,
+        bucket: TokenBucket | None = None,
+        told: Callable[[EventResult, str], None] = lambda result, error: None,
+    ) -> None:
         self._client = client
         self._instance = _cut(instance, NAME_BYTES)
         self._bucket = bucket or TokenBucket(1.0, 25)
+        self._told = told
         self._written: dict[tuple[ObjectRef, str], datetime.datetime] = {}
         self.counts: Counter[EventResult] = Counter(dict.fromkeys(EventResult, 0))
 
     def write(self, event: Event, *, now: datetime.datetime, deadline: Deadline) -> EventResult:
         """Write ``event`` unless it is a repetition or too much. ``now``: aware wall time. Never raises a RebalancerError."""
-        result = self._write(event, now=now, deadline=deadline)
+        try:
+            result, error = self._write(event, now=now, deadline=deadline), ""
+        except RebalancerError as failure:
+            result, error = EventResult.FAILED, str(failure)
         self.counts[result] += 1
+        self._told(result, error)
         return result
 
     def _write(self, event: Event, *, now: datetime.datetime, deadline: Deadline) -> EventResult:
@@ -96,12 +110,8 @@ class EventWriter:
             return EventResult.LIMITED
         namespace = event.regarding.namespace or CLUSTER_SCOPED_NAMESPACE
         body = self._body(event, namespace=namespace, now=now)
-        try:
+        with contextlib.suppress(KubernetesConflict):  # an Event of this very name is there: an earlier answer was lost
             self._client.request("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body=body, deadline=deadline, write=True)
-        except KubernetesConflict:
-            pass  # an Event of this very name is there: an earlier answer was lost
-        except RebalancerError:
-            return EventResult.FAILED
         self._written[key] = now
         return EventResult.WRITTEN
 

@@ -20,6 +20,7 @@ from rebalancer.report.plan_file import plan_from_json
 from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import SystemClock
 from rebalancer.runtime.considering import consider, without_taints
+from rebalancer.runtime.event_notes import EventNotes
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.session import Session, actuators, connected, memory_store
 from rebalancer.runtime.stopwatch import Stopwatch
@@ -91,7 +92,7 @@ def apply_plan(plan: Plan, session: Session, *, origin: str, stage: Callable[[st
             mode_source=orders.mode_source,
         )
         stage("acting")
-        acts = actuators(connections.client, events=spec.events, instance=socket.gethostname())
+        acts = actuators(connections.client, events=spec.events, instance=socket.gethostname(), told=EventNotes().told)
         unsteered = partial(without_taints, verdict=verdict, orders=orders)
         acting = Acting(acts[orders.mode], store, plan=still, state=state, memory=verdict.memory, without_taints=unsteered)
         notes, outcomes = acting.run(at=at, deadline=deadline)

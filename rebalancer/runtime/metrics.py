@@ -23,6 +23,7 @@ from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
+from rebalancer.kube.events import EventResult
 from rebalancer.kube.resources import WATCHED
 from rebalancer.kube.watch import Restart
 from rebalancer.plan.model import Plan
@@ -103,6 +104,7 @@ class Metrics:
         )
         words = "Objects that a list had to correct, since the watch had missed a change; any is a reason to look closer."
         self._disagreements = Counter(f"{PREFIX}watch_disagreements_total", words, ("resource",), registry=at)
+        self._events = Counter(f"{PREFIX}events_total", "Events of Kubernetes by what became of them.", ("result",), registry=at)
         self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)
 
     def _preset(self) -> None:
@@ -124,6 +126,8 @@ class Metrics:
             self._breaker.labels(cause.value).set(0)
         for reload in Reload:
             self._reloads.labels(reload.value)
+        for event in EventResult:
+            self._events.labels(event.value)
         for resource in WATCHED:
             self._disagreements.labels(resource.name)
             for restart in Restart:
@@ -205,6 +209,9 @@ class Metrics:
 
     def reloaded(self, outcome: Reload) -> None:
         self._reloads.labels(outcome.value).inc()
+
+    def event_ended(self, result: EventResult) -> None:
+        self._events.labels(result.value).inc()
 
     def watch_restarted(self, resource: str, reason: Restart) -> None:
         self._watches.labels(_one_of(resource, _WATCHED_NAMES), reason.value).inc()

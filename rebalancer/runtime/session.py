@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from rebalancer.act.recording import RecordingActuator
 from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.errors import PolicyError
 from rebalancer.kube.client import KubeClient
-from rebalancer.kube.events import EventWriter
+from rebalancer.kube.events import EventResult, EventWriter
 from rebalancer.kube.lease import LeaseClient
 from rebalancer.kube.limiter import TokenBucket
 from rebalancer.policy.model import Mode
@@ -126,9 +126,15 @@ def candidacy(session: Session) -> Iterator[Leadership | None]:
         client.close()
 
 
-def actuators(client: KubeClient, *, events: bool, instance: str) -> Mapping[Mode, Actuator]:
-    """One actuator a mode, on one client and its rate limit."""
-    writer = EventWriter(client, instance=instance) if events else None
+def actuators(
+    client: KubeClient,
+    *,
+    events: bool,
+    instance: str,
+    told: Callable[[EventResult, str], None] = lambda result, error: None,
+) -> Mapping[Mode, Actuator]:
+    """One actuator a mode, on one client and its rate limit. ``told``: see `EventWriter`."""
+    writer = EventWriter(client, instance=instance, told=told) if events else None
     return {
         Mode.DRY_RUN: RecordingActuator(),
         Mode.ANNOTATE: AnnotateActuator(client),

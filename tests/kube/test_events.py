@@ -151,3 +151,15 @@ def test_long_texts_are_cut_to_what_the_server_takes(api: ScriptedApi, client: K
     assert all(len(str(body[field])) <= 128 for field in ("action", "reason", "reportingInstance"))
     assert len(name) <= 253
     assert name.isascii()
+
+
+def test_whoever_listens_hears_of_every_attempt_and_of_the_error(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Nothing is raised, so this is the only way to know."""
+    heard: list[tuple[EventResult, str]] = []
+    writer = EventWriter(client, instance="i", told=lambda result, error: heard.append((result, error)))
+    api.on("POST", EVENTS, status(403, "events is forbidden", reason="Forbidden"), CREATED)
+    for _ in range(3):
+        writer.write(event(), now=NOON, deadline=deadline)
+    assert [result for result, _ in heard] == [EventResult.FAILED, EventResult.WRITTEN, EventResult.REPEATED]
+    assert 'resources: ["events"], verbs: ["create"]' in heard[0][1]
+    assert [error for _, error in heard[1:]] == ["", ""]
