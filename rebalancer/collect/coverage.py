@@ -47,6 +47,7 @@ def coverage(nodes: Nodes, pods: Pods, samples: Samples, *, ages: PodAges, gaps:
         dropped=dict(dropped),
         notes=(*samples.notes, *_notes(gaps)),
         failed={each.signal.name: each.failed for each in samples.signals if each.failed} or None,
+        warnings=samples.warnings,
     )
 
 

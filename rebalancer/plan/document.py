@@ -191,7 +191,7 @@ def coverage_report(coverage: Coverage) -> CoverageReport:
         pods=_least(list(coverage.pods.values())),
         oldest_sample_seconds=known(max(ages)) if ages else None,
         dropped={reason: count for reason, count in sorted(coverage.dropped.items()) if count},
-        notes=coverage.notes,
+        notes=(*(f"Prometheus warns with the answer to {words}" for words in coverage.warnings), *coverage.notes),
     )
 
 

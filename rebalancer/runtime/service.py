@@ -207,6 +207,9 @@ class Service:
         trouble = [outcome for outcome in result.outcomes if outcome.result.trouble]
         if trouble:
             log.warning("moves were not carried out", moves=len(trouble), of=len(plan.moves), first=trouble[0].reason)
+        warnings = verdict.state.coverage.warnings
+        if warnings:
+            log.warning("Prometheus warns that its answers may be partial", warnings=len(warnings), first=warnings[0])
         for note in result.notes:
             log.info("note", text=note)
         for finding in verdict.breaker:

@@ -278,4 +278,4 @@ def _constraints(each: Constraints, names: _Pseudonyms) -> Constraints:
 
 def _coverage(coverage: Coverage) -> Coverage:
     failed = None if coverage.failed is None else dict.fromkeys(coverage.failed, WITHHELD)
-    return replace(coverage, notes=(), failed=failed)
+    return replace(coverage, notes=(), failed=failed, warnings=())

@@ -37,6 +37,8 @@ class Coverage:
     """Sentences for people: which label resolved node names, partial answers, inert signals."""
     failed: Mapping[str, str] | None = None
     """signal -> why no query of it could be answered."""
+    warnings: tuple[str, ...] = ()
+    """What Prometheus said with its answers, each once: some of them are partial, and what is missing in them is unknown."""
 
 
 @dataclass(frozen=True)

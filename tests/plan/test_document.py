@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 import msgspec
+from dataclasses import replace
+
 import pytest
 
 from rebalancer.plan.document import coverage_report, known
@@ -184,3 +186,10 @@ def test_a_cluster_without_signals_has_an_empty_coverage() -> None:
     """Nothing known of nothing."""
     made = coverage_report(Coverage(nodes={}, pods={}, oldest_sample_s={}, dropped={}))
     assert (made.nodes.of, made.pods.of, made.oldest_sample_seconds) == (0, 0, None)
+
+
+def test_a_warning_of_prometheus_stands_first_among_the_notes() -> None:
+    """A partial answer is the first thing to know about a plan made from it."""
+    state = one_hot()
+    state = replace(state, coverage=replace(state.coverage, notes=("by node_exporter",), warnings=("cpu of nodes: store-1 is away",)))
+    assert planned(state).coverage.notes == ("Prometheus warns with the answer to cpu of nodes: store-1 is away", "by node_exporter")
