@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import msgspec
-from dataclasses import replace
-
 import pytest
 
 from rebalancer.plan.document import coverage_report, known
