@@ -231,7 +231,10 @@ class HollowNodes:
 
 def register(api: Api, node: HollowNode, number: int) -> None:
     """Create the node, and take away the taint that the API server gives every new one. A leftover of an earlier run is replaced."""
-    api.delete("nodes", node.name)
+    there = api.find("nodes", node.name)
+    if there is not None:
+        assert HOLLOW in there["metadata"].get("labels", {}), f"the cluster has a real node {node.name}; it must not be replaced"
+        api.delete("nodes", node.name)
     api.create("nodes", node.manifest(number))
     for _ in range(10):
         taints = [taint for taint in api.get("nodes", node.name)["spec"].get("taints") or () if taint["key"] != NOT_READY]

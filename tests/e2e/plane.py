@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+import yaml
+
 from tests.e2e.api import Api, Json, path, until
 from tests.e2e.binaries import PROGRAMS, Binaries
 from tests.e2e.processes import Program
@@ -225,9 +227,13 @@ class Borrowed:
 
     def write_kubeconfig(self, name: str, token: str) -> Path:
         """For a bearer of ``token``, at the same address and trusting the same authority."""
-        view = ["kubectl", "--kubeconfig", str(self.kubeconfig), "config", "view", "--minify", "--raw", "-o", "json"]
-        found = json.loads(subprocess.run(view, check=True, capture_output=True, timeout=60).stdout)
-        return write_kubeconfig(self.folder / f"{name}.kubeconfig", cluster=found["clusters"][0]["cluster"], token=token)
+        found = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
+        contexts = {each["name"]: each["context"]["cluster"] for each in found["contexts"]}
+        clusters = {each["name"]: each["cluster"] for each in found["clusters"]}
+        cluster = dict(clusters[contexts[found["current-context"]]])
+        if authority := cluster.get("certificate-authority"):
+            cluster["certificate-authority"] = str(self.kubeconfig.parent / authority)
+        return write_kubeconfig(self.folder / f"{name}.kubeconfig", cluster=cluster, token=token)
 
 
 ControlPlane = Plane | Borrowed

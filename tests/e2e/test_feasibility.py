@@ -23,13 +23,13 @@ from tests.e2e.prediction import Prediction, Predictor, predictor
 from tests.e2e.table import Row
 
 NODES = 30
-PODS = int(os.environ.get("REBALANCER_E2E_PODS", "400"))
+PODS = int(os.environ.get("REBALANCER_E2E_PODS", "300"))
 SEED = int(os.environ.get("REBALANCER_E2E_SEED", "7"))
 LEAVE_EVERY = 3
 """One pod leaves for this many that come, so that the nodes stay about as full."""
 SECOND_LOOK_S = 12.0
 """How long a pod that we call feasible may stay refused before that counts: what freed its place may reach the scheduler late."""
-GOOD_PREDICTIONS = 0.97
+GOOD_PREDICTIONS = 0.99
 RESOURCES = ("cpu", "memory", "pods", scenes.FPGA)
 BY_NAME = "the node's name"
 
