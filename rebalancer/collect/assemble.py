@@ -6,6 +6,7 @@ object that could not be read and every sample that belongs to nothing is counte
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from rebalancer.collect.owners import Owners
 from rebalancer.collect.pod_requests import RequestMatrices
 from rebalancer.collect.pod_rows import Character, ReadablePods, Standing, Ties, character, readable_pods, standing, ties
 from rebalancer.collect.samples import Samples
-from rebalancer.collect.usage_columns import PodUsageColumns, node_columns, pod_columns
+from rebalancer.collect.usage_columns import NodeUsageColumns, PodUsageColumns, node_columns, pod_columns
 from rebalancer.collect.workload_table import Ownership, build_workloads, ownership
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState
@@ -56,7 +57,7 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     parts = _pod_parts(objects, readable, node_index, resources)
     capacity = capacity_matrix(tuple(node_index), found, samples)
     node_usage = node_columns(tuple(node_index), samples, capacity=capacity)
-    pod_usage = _pod_usage(parts, node_index, samples)
+    pod_usage = _pod_usage(parts, node_index, samples, capacity=capacity)
     nodes = build_nodes(
         node_wires,
         allocatable=allocatable_matrix(found, resources),
@@ -83,7 +84,7 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
         namespaces={wire.metadata.name: wire.metadata.labels or {} for wire in objects.namespaces},
         priorities={wire.metadata.name: wire.value for wire in objects.priority_classes},
         tenants=(),
-        coverage=coverage(nodes, pods, samples, ages=ages, gaps=_gaps(objects, parts, found, pod_usage)),
+        coverage=coverage(nodes, pods, samples, ages=ages, gaps=_gaps(objects, parts, found, node_usage, pod_usage)),
         window_s=samples.window_s,
         step_s=samples.step_s,
     )
@@ -103,11 +104,11 @@ def _pod_parts(objects: ClusterObjects, readable: ReadablePods, node_index: Mapp
     )
 
 
-def _pod_usage(parts: _PodParts, node_index: Mapping[str, int], samples: Samples) -> PodUsageColumns:
+def _pod_usage(parts: _PodParts, node_index: Mapping[str, int], samples: Samples, *, capacity: FloatArray) -> PodUsageColumns:
     """Only pods that use a node now can own a sample; what is measured of the others has left."""
     active = parts.standing.active.tolist()
     rows = {(pod.metadata.namespace, pod.metadata.name): row for row, pod in enumerate(parts.readable.pods) if active[row]}
-    return pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples)
+    return pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples, capacity=capacity)
 
 
 def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodAges:
@@ -168,7 +169,7 @@ def _asked(parts: _PodParts, resource: str | None, resources: Sequence[str]) -> 
     return np.where(asked > 0, asked, np.nan)
 
 
-def _gaps(objects: ClusterObjects, parts: _PodParts, found: NodeAmounts, usage: PodUsageColumns) -> Gaps:
+def _gaps(objects: ClusterObjects, parts: _PodParts, found: NodeAmounts, of_nodes: NodeUsageColumns, of_pods: PodUsageColumns) -> Gaps:
     lost = [pod.metadata.name for row, pod in enumerate(parts.readable.pods) if pod.spec.node_name and parts.standing.node[row] < 0]
     return Gaps(
         odd=objects.odd,
@@ -176,5 +177,5 @@ def _gaps(objects: ClusterObjects, parts: _PodParts, found: NodeAmounts, usage: 
         homeless_pods=len(lost),
         bad_class_words=parts.character.bad_class_words,
         amounts=found,
-        dropped=usage.dropped,
+        dropped=Counter(of_nodes.dropped) + Counter(of_pods.dropped),
     )

@@ -16,6 +16,10 @@ from rebalancer.collect.samples import PodKey, Samples, SignalSamples
 from rebalancer.collect.sanity import DropReason
 from rebalancer.state.arrays import FloatArray, IntArray
 
+ABSURD_LOAD = 10.0
+"""A node cannot be used so many times over: more is a mistake of the unit, millicores or percent say. What is allocatable may be a small part
+of what there is, so a load of a few times that is possible."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeUsageColumns:
@@ -25,6 +29,7 @@ class NodeUsageColumns:
     """(nodes, signals, windows) in the signal's unit."""
     age_s: FloatArray
     unknown: Mapping[tuple[int, int], str]
+    dropped: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,32 @@ def node_columns(names: Sequence[str], samples: Samples, *, capacity: FloatArray
             reason = _why_unknown(signal, name, history[row, column, -1], capacity[row, column])
             if reason:
                 unknown[row, column] = reason
-    return NodeUsageColumns(usage=history[:, :, -1].copy(), usage_history=history, age_s=age, unknown=unknown)
+    absurd = history > most_believable(capacity, samples)[:, :, None]
+    for row, column in zip(*np.nonzero(absurd[:, :, -1]), strict=True):
+        unknown[int(row), int(column)] = _absurd(samples.signals[column], history[row, column, -1], capacity[row, column])
+    history[absurd] = np.nan
+    return NodeUsageColumns(
+        usage=history[:, :, -1].copy(), usage_history=history, age_s=age, unknown=unknown, dropped=_counted(absurd=int(absurd.sum()))
+    )
+
+
+def most_believable(capacity: FloatArray, samples: Samples) -> FloatArray:
+    """(nodes, signals): the most that can be used of a resource that the node has; infinity for signals that are of no resource."""
+    of_resource = np.array([signal.signal.resource is not None for signal in samples.signals], dtype=np.bool_)
+    return np.where(of_resource & ~np.isnan(capacity), ABSURD_LOAD * capacity, np.inf)
+
+
+def _absurd(signal: SignalSamples, value: float, capacity: float) -> str:
+    unit = signal.signal.unit
+    return (
+        f"its newest sample is {value:.4g} {unit}, {value / capacity:.0f} times the {capacity:.4g} {unit} that the node has: "
+        "is it measured in another unit?"
+    )
+
+
+def _counted(*, absurd: int = 0, foreign: int = 0) -> Mapping[str, int]:
+    counts = {DropReason.ABSURD.value: absurd, DropReason.FOREIGN.value: foreign}
+    return {reason: count for reason, count in counts.items() if count}
 
 
 def _why_unknown(signal: SignalSamples, node: str, newest: float, capacity: float) -> str:
@@ -62,8 +92,15 @@ def _why_unknown(signal: SignalSamples, node: str, newest: float, capacity: floa
     return f"its {name} capacity is unknown, so {newest:.3g} {signal.signal.unit} is a share of nothing" if np.isnan(capacity) else ""
 
 
-def pod_columns(pods: Mapping[PodKey, int], node: IntArray, *, nodes: Mapping[str, int], samples: Samples) -> PodUsageColumns:
-    """``pods``: (namespace, name) -> row of the pods that use a node now; ``node`` (pods,): the row of that node."""
+def pod_columns(
+    pods: Mapping[PodKey, int], node: IntArray, *, nodes: Mapping[str, int], samples: Samples, capacity: FloatArray
+) -> PodUsageColumns:
+    """``pods``: (namespace, name) -> row of the pods that use a node now; ``node`` (pods,): the row of that node; ``capacity``: of nodes.
+
+    What is more than a node can give, no pod can have used, neither one that is there nor one that has left.
+    """
+    most = most_believable(capacity, samples)
+    absurd = 0
     measured = np.full((len(node), len(samples.signals)), np.nan)
     departed = np.zeros((len(nodes), len(samples.signals)))
     foreign = 0
@@ -82,6 +119,8 @@ def pod_columns(pods: Mapping[PodKey, int], node: IntArray, *, nodes: Mapping[st
                 foreign += 1
             elif row >= 0 and on_node[row] == where:
                 values[row] = value
+            elif value > most[where, column]:
+                absurd += 1
             elif value == value:  # NaN is no usage that could have left
                 gone[where] = gone.get(where, 0.0) + value
         for row, value in nodeless.items():
@@ -90,4 +129,7 @@ def pod_columns(pods: Mapping[PodKey, int], node: IntArray, *, nodes: Mapping[st
         measured[:, column] = values
         for where, value in gone.items():
             departed[where, column] = value
-    return PodUsageColumns(measured=measured, departed=departed, dropped={DropReason.FOREIGN.value: foreign} if foreign else {})
+    bound = np.vstack((most, np.full((1, most.shape[1]), np.inf)))[node]  # a pod on no node has row -1
+    spoiled = measured > bound
+    measured[spoiled] = np.nan
+    return PodUsageColumns(measured=measured, departed=departed, dropped=_counted(absurd=absurd + int(spoiled.sum()), foreign=foreign))

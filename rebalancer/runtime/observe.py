@@ -101,12 +101,18 @@ def require_coverage(state: ClusterState, spec: Spec) -> None:
             if share.ratio * 100 >= spec.metrics.min_coverage:
                 continue
             failed = (state.coverage.failed or {}).get(signal, "")
-            why = f" ({failed})" if failed else f"; without it are {known.examples()}"
+            why = f" ({failed})" if failed else f"; without it are {known.examples()}{_dropped(state)}"
             raise MetricsMissing(
                 f"signal {signal} is known for {share.known} of {share.of} {subject} ({format_percent(share.ratio)}), "
                 f"metrics.minCoverage is {spec.metrics.min_coverage:g} %{why}",
                 remedy="run `rebalancer check` to see which series are missing, or lower metrics.minCoverage; nothing was moved",
             )
+
+
+def _dropped(state: ClusterState) -> str:
+    """How many samples were not used, and why, to be read after a semicolon."""
+    counts = ", ".join(f"{count} {reason}" for reason, count in sorted(state.coverage.dropped.items()) if count)
+    return f"; samples that were not used: {counts}" if counts else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +122,20 @@ class _Known:
     wanted: BoolArray
     known: BoolArray
     name: Callable[[int], str]
+    why: Callable[[int], str] = lambda row: ""
+    """Why one is not known, in words; empty when that is not said."""
 
     @property
     def share(self) -> Share:
         return Share(int((self.wanted & self.known).sum()), int(self.wanted.sum()))
 
     def examples(self) -> str:
-        """The first of those that are not known, by name."""
+        """The first of those that are not known, by name, and why the very first is not."""
         missing = np.flatnonzero(self.wanted & ~self.known).tolist()
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        return ", ".join(self.name(row) for row in missing[:SHOWN]) + more
+        why = self.why(missing[0]) if missing else ""
+        said = f"; of {self.name(missing[0])}: {why}" if why else ""
+        return ", ".join(self.name(row) for row in missing[:SHOWN]) + more + said
 
 
 def _judged_nodes(state: ClusterState, spec: Spec) -> Mapping[str, BoolArray]:
@@ -144,6 +154,11 @@ def _known(state: ClusterState, column: int, nodes: BoolArray) -> Mapping[str, _
     settled = (pods.phase == int(Phase.RUNNING)) & ~pods.terminating & (state.at - since >= state.window_s)
     here = settled & np.append(nodes, False)[pods.node]  # a pod on no node has row -1
     return {
-        "nodes": _Known(wanted, ~np.isnan(state.nodes.usage[:, column]), lambda row: state.nodes.names[row]),
+        "nodes": _Known(
+            wanted,
+            ~np.isnan(state.nodes.usage[:, column]),
+            lambda row: state.nodes.names[row],
+            lambda row: state.nodes.unknown.get((row, column), ""),
+        ),
         "pods": _Known(here, ~np.isnan(pods.measured[:, column]), state.pod_name),
     }

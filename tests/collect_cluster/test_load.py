@@ -314,3 +314,47 @@ def test_a_pod_whose_request_cannot_be_read_is_left_out_and_told() -> None:
     assert state.pods.names == ("fine",)
     assert node_usage(state)[0, 0] == 4.0
     assert any("default/odd" in note for note in state.coverage.notes)
+
+
+def test_a_usage_in_millicores_is_unknown_and_not_a_load_of_thousands() -> None:
+    """No node is used ten times over: the sample is dropped, and the sentence asks for the unit. The rest stays as it is."""
+    state = state_of(
+        nodes=[node("a", cpu="8"), node("b", cpu="8")],
+        measured=samples(nodes={"cpu": {"a": 6000.0, "b": 6.0}, "memory": {"a": GI, "b": GI}}),
+    )
+    assert np.isnan(node_load(state)[:, 0]).tolist() == [True, False]
+    assert np.isnan(state.nodes.history[0, 0]).all()
+    assert not np.isnan(node_load(state)[:, 1]).any()
+    assert state.nodes.unknown[0, 0] == (
+        "its newest sample is 6000 cores, 750 times the 8 cores that the node has: is it measured in another unit?"
+    )
+    assert state.coverage.dropped == {"absurd": WINDOWS}
+
+
+def test_a_load_of_a_few_times_what_is_allocatable_is_believed() -> None:
+    """What is allocatable may be a small part of what there is."""
+    state = state_of(nodes=[node("a", cpu="2")], measured=samples(nodes={"cpu": {"a": 19.0}}))
+    assert node_load(state)[0, 0] == 9.5
+
+
+def test_pods_in_millicores_are_unknown_and_what_has_left_took_nothing_along() -> None:
+    """Neither a pod that is there nor one that is gone can have used more than its node has."""
+    state = state_of(
+        nodes=[node("a", cpu="8")],
+        pods=[pod("x", on="a"), pod("y", on="a")],
+        measured=samples(
+            nodes={"cpu": {"a": 6.0}},
+            pods={"cpu": {("default", "x", "a"): 2000.0, ("default", "y", "a"): 1.0, ("default", "gone", "a"): 3000.0}},
+        ),
+    )
+    assert np.isnan(state.pods.measured[row_of(state, "x"), 0])
+    assert state.pods.measured[row_of(state, "y"), 0] == 1.0
+    assert state.nodes.departed[0, 0] == 0.0
+    assert state.coverage.dropped == {"absurd": 2}
+
+
+def test_a_signal_that_is_of_no_resource_may_be_any_multiple_of_its_capacity() -> None:
+    """Of an operator's own signal nobody knows what is possible but the operator, who has a maximum for it."""
+    own = Signal("queue", "jobs", None)
+    measured = samples(signals=(own,), nodes={"queue": {"a": 500.0}}, capacity={"queue": {"a": 4.0}})
+    assert node_load(state_of(nodes=[node("a")], measured=measured))[0, 0] == 125.0
