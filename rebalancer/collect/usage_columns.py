@@ -17,8 +17,8 @@ from rebalancer.collect.sanity import DropReason
 from rebalancer.state.arrays import FloatArray, IntArray
 
 ABSURD_LOAD = 10.0
-"""A node cannot be used so many times over: more is a mistake of the unit, millicores or percent say. What is allocatable may be a small part
-of what there is, so a load of a few times that is possible."""
+"""A node cannot be used so many times over: more is a mistake of the unit, millicores or percent say. What is allocatable may be a small
+part of what there is, so a load of a few times that is possible."""
 
 
 @dataclass(frozen=True, slots=True)
