@@ -164,9 +164,10 @@ def test_a_plan_that_is_not_there(looked_at: Stage, tmp_path: Path) -> None:
         (b"", "no snapshot"),
         (b"garbage", "no snapshot"),
         (b"{}", "no snapshot"),
-        (gzip.compress(b"garbage"), "no snapshot"),
-        (gzip.compress(b'{"apiVersion": "rebalancer.dev/v1alpha1"')[:-8], "snapshot"),
+        (gzip.compress(b"garbage", mtime=0), "no snapshot"),
+        (gzip.compress(b'{"apiVersion": "rebalancer.dev/v1alpha1"', mtime=0)[:-8], "snapshot"),
     ],
+    ids=["empty", "garbage", "empty object", "packed garbage", "cut"],
 )
 @pytest.mark.parametrize("command", [("plan",), ("skew",), ("explain", "node", "node-0001")])
 def test_a_corrupt_snapshot(looked_at: Stage, tmp_path: Path, data: bytes, words: str, command: tuple[str, ...]) -> None:
