@@ -56,6 +56,10 @@ class ApiServer:
     def url(self) -> str:
         return self._http.url
 
+    def tell_time_by(self, clock: Callable[[], float] | None) -> None:
+        """What the header Date shows from now on, unix seconds; None: the world's time."""
+        self._http.clock = clock or (lambda: self.world.now)
+
     def start(self) -> None:
         self._http.start()
 

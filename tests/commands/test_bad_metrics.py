@@ -95,7 +95,7 @@ def test_too_few_nodes_are_known(looked_at: Stage) -> None:
     looked_at.cluster.sample_faults.missing_nodes.update({"node-0000", "node-0006", "node-0007", "node-0008"})
     ran = looked_at.run(*EVICT)
     refused(looked_at, ran, 5, "signal cpu is known for 8 of 12 nodes (67 %), metrics.minCoverage is 90 %")
-    assert "without it are node-0000, node-0006, node-0007 and 1 more." in ran.error
+    assert "without it are node-0000, node-0006, node-0007 and 1 more" in ran.error
     assert "nothing was moved" in ran.error
 
 

@@ -52,7 +52,11 @@ class Town:
     def command(self, prometheus: str, *arguments: str | Path, **env: str) -> Ran:
         """A command line against this town and that Prometheus, in this process, at the real now."""
         found = {"KUBECONFIG": str(self.kubeconfig), "REBALANCER_PROMETHEUS__URL": prometheus}
-        return run_command(*arguments, env={**found, **env})
+        self.cluster.api.tell_time_by(time.time)
+        try:
+            return run_command(*arguments, env={**found, **env})
+        finally:
+            self.cluster.api.tell_time_by(None)
 
     @property
     def written(self) -> list[str]:
