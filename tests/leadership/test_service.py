@@ -112,7 +112,7 @@ def test_kl5_a_lease_lost_in_the_middle_of_a_plan_stops_before_the_next_write(sc
         assert len(scene.evictions) == len(set(scene.evictions))
     told = [entry for entry in logs if entry.get("event") == "move" and entry["result"] == "abandoned"]
     assert told
-    # The plan ends at whichever is known first: that the lease was lost, or that the eviction under way has no answer within a lease's time.
+    # The plan ends at whichever is known first: that the lease was lost, or that the eviction under way has no answer in time.
     assert all("the lease was lost" in entry["answer"] or "may yet be evicted" in entry["answer"] for entry in told)
 
 
