@@ -18,6 +18,7 @@ from rebalancer.plan.ledger import Placements
 from rebalancer.plan.method import Bench, Method, Proposal
 from rebalancer.plan.model import Plan
 from rebalancer.plan.stock_scores import StockScores
+from rebalancer.plan.tolerations import HOT_TAINT, SOFT
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
@@ -70,11 +71,13 @@ def lay_bench(
     untainted: Collection[str] = (),
 ) -> Bench:
     """Fresh books for one method. ``untainted``: nodes whose soft taint, although it is wanted, cannot be put."""
-    tainted = soft_tainted(state, findings, enabled=policy.spec.steering.soft_taint and mode is not Mode.ANNOTATE)
+    steers = mode is not Mode.ANNOTATE
+    tainted = soft_tainted(state, findings, enabled=policy.spec.steering.soft_taint and steers)
     tainted[[state.node_index[name] for name in untainted]] = False
     placements = Placements(state)
     feasibility = Feasibility(state, placements)
-    scores = StockScores(state, placements, soft_tainted=tainted)
+    kept = _keeping_taints(state, findings, enabled=policy.spec.steering.soft_taint)
+    scores = StockScores(state, placements, soft_tainted=tainted | kept if steers else None)
     loads = LoadBook(state, findings)
     return Bench(
         scene=Scene(state=state, spec=policy.spec, history=history, booked=Booked(), mode=mode, judged=findings.judged),
@@ -93,15 +96,35 @@ def soft_tainted(state: ClusterState, findings: Findings, *, enabled: bool) -> B
     None in a pool where every known node is above its target: if all repel, none does. Dry run predicts with these, as evict mode
     would act.
     """
-    with np.errstate(invalid="ignore"):
-        warm: BoolArray = np.asarray((findings.judged & (findings.load > findings.target)).any(axis=1), dtype=np.bool_)
-    known = findings.node_class != NodeClass.UNKNOWN
     marked = np.zeros(len(state.nodes.names), dtype=np.bool_)
     if not enabled:
         return marked
+    warm = _warm(findings)
+    for pool in range(len(findings.pools)):
+        here = findings.pool == pool
+        if (findings.node_class[here] == NodeClass.HOT).any():
+            marked |= here & warm
+    return marked
+
+
+def _warm(findings: Findings) -> BoolArray:
+    """(nodes,) known nodes above ``target`` on a judged signal, but for pools where every known node is: if all repel, none does."""
+    with np.errstate(invalid="ignore"):
+        above: BoolArray = np.asarray((findings.judged & (findings.load > findings.target)).any(axis=1), dtype=np.bool_)
+    known = findings.node_class != NodeClass.UNKNOWN
+    warm = np.zeros(len(known), dtype=np.bool_)
     for pool in range(len(findings.pools)):
         here = (findings.pool == pool) & known
-        if not (findings.node_class[here] == NodeClass.HOT).any() or warm[here].all():
-            continue
-        marked |= here & warm
-    return marked
+        if not above[here].all():
+            warm |= here & above
+    return warm
+
+
+def _keeping_taints(state: ClusterState, findings: Findings, *, enabled: bool) -> BoolArray:
+    """(nodes,) nodes that carry our soft taint from before and keep it (see `act.tainting`); the others lose it before the first move."""
+    if not enabled:
+        return np.zeros(len(state.nodes.names), dtype=np.bool_)
+    present = np.array(
+        [any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in taints) for taints in state.nodes.taints], dtype=np.bool_
+    )
+    return np.asarray(present & _warm(findings), dtype=np.bool_)

@@ -12,12 +12,12 @@ from rebalancer.state.arrays import BoolArray, IntArray
 def taint_toleration(replacement: Replacement, rows: IntArray, soft_tainted: BoolArray | None) -> IntArray:
     """(rows,) 0..100: fewer PreferNoSchedule taints that the pod does not tolerate score higher; 100 for all when nobody has any.
 
-    ``soft_tainted``: (nodes,) nodes that carry this project's hot taint beside the taints of the state.
+    ``soft_tainted``: (nodes,) nodes that will carry this project's hot taint then, whether they do in the state or not; None: as they do.
     """
     rules, tolerations = replacement.placements.rules, replacement.constraints.tolerations
     raw = rules.soft_taints(tolerations)[rows]
     if soft_tainted is not None and soft_untolerated((HOT_TAINT,), tolerations):
-        raw = raw + (soft_tainted & ~rules.carrying(HOT_TAINT.key, HOT_TAINT.effect))[rows]
+        raw = raw + soft_tainted[rows].astype(np.int64) - rules.carrying(HOT_TAINT.key, HOT_TAINT.effect)[rows]
     most = int(raw.max(initial=0))
     return 100 - 100 * raw // most if most else np.full(len(rows), 100, dtype=np.int64)
 

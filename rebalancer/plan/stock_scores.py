@@ -43,7 +43,7 @@ def sample_size(nodes: int) -> int:
 
 
 class StockScores:
-    """``soft_tainted``: (nodes,) nodes that carry the hot taint of this project in addition to their own taints."""
+    """``soft_tainted``: (nodes,) nodes that will carry the hot taint of this project; None: those that do in the state."""
 
     def __init__(self, state: ClusterState, placements: Placements, *, soft_tainted: BoolArray | None = None) -> None:
         if placements.state is not state:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rebalancer.policy.model import Budgets, Mode, Pool, Spec, Steering, Threshold
 from rebalancer.policy.quantities import LabelSelector
 from rebalancer.state.scheduling import Constraints, PodTerm, Requirement, Selector, Taint, Toleration
@@ -74,6 +76,20 @@ def test_d4_the_emptiest_node_by_request_is_the_hottest_so_without_steering_the_
     steered = planned(cluster(nodes=nodes, pods=pods), spec())
     assert [(m.pod.name, m.destination, m.prediction) for m in steered.moves] == [("p", "full", "soft-taint")]
     assert steered.soft_taints == ("hot",)
+
+
+OURS = Taint("rebalancer.dev/hot", "true", "PreferNoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("load", "destinations"), [(0.5, ["cooled"]), (0.6, ["full"])], ids=["it loses the taint before the move", "it keeps the taint"]
+)
+def test_a_taint_of_before_counts_only_if_its_node_keeps_it(load: float, destinations: list[str]) -> None:
+    """A node that has cooled is about to lose it, and is then what the scheduler likes best; a warm one keeps repelling."""
+    nodes = [node("hot", load={"cpu": 0.9}), node("cooled", load={"cpu": load}, taints=[OURS]), node("full", load={"cpu": 0.2})]
+    pods = [busy(use=0.4, cpu=0.1), busy("filler", on="full", cpu=5, use=0.2), busy("other", on="hot", cpu=6, use=0.2)]
+    plan = planned(cluster(nodes=nodes, pods=pods), spec())
+    assert [move.destination for move in plan.moves if move.pod.name == "p"] == destinations
 
 
 def test_d9_with_no_destination_every_candidate_says_so_and_so_does_the_plan() -> None:

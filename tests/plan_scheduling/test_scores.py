@@ -86,6 +86,14 @@ def test_a_hot_taint_that_is_on_the_node_is_not_counted_twice() -> None:
     assert steered.by_plugin(0, everywhere(state))["TaintToleration"].tolist() == [50, 0]
 
 
+def test_a_hot_taint_that_is_about_to_be_taken_off_repels_nobody() -> None:
+    """What counts is who carries it when the pod is placed; other soft taints stay."""
+    hot = Taint("rebalancer.dev/hot", "true", "PreferNoSchedule")
+    state = cluster(nodes=[node("n1", taints=[hot]), node("n2", taints=[Taint("x", "", "PreferNoSchedule"), hot])], pods=[pod("p")])
+    cooled = StockScores(state, Placements(state), soft_tainted=np.array([False, False]))
+    assert cooled.by_plugin(0, everywhere(state))["TaintToleration"].tolist() == [100, 0]
+
+
 def test_preferred_node_affinity_is_a_share_of_the_best_node() -> None:
     """Raw 80, 20, 0: 100, 25, 0; empty terms are ignored."""
     wants = Constraints(
