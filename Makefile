@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: soak compare demo test e2e lint format bench schema docs clean
+.PHONY: soak compare demo test faults e2e lint format bench schema docs clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,10 @@ demo: $(BIN)/.installed
 
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+# What goes wrong, and what comes of it: docs/testing.md. Some minutes.
+faults: $(BIN)/.installed
+	$(BIN)/python -m pytest tests/faults/test_table.py -p tests.faults.plugin -q -n auto $(PYTEST_ARGS)
 
 # Scenarios on a real control plane: docs/testing.md. The first run may build it, once, for 10 to 30 minutes.
 e2e: $(BIN)/.installed
