@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 REPORTING_CONTROLLER = "rebalancer.dev/controller"
 REPEAT_AFTER = datetime.timedelta(minutes=15)
+LONGEST_S = 3.0
+"""For one attempt: a cycle has better things to do than to wait for it."""
 NOTE_BYTES = 1024
 NAME_BYTES = 128
 CLUSTER_SCOPED_NAMESPACE = "default"
@@ -110,6 +112,7 @@ class EventWriter:
             return EventResult.LIMITED
         namespace = event.regarding.namespace or CLUSTER_SCOPED_NAMESPACE
         body = self._body(event, namespace=namespace, now=now)
+        deadline = deadline.at_most(LONGEST_S)
         with contextlib.suppress(KubernetesConflict):  # an Event of this very name is there: an earlier answer was lost
             self._client.request("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body=body, deadline=deadline, write=True)
         self._written[key] = now

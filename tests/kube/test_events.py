@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from rebalancer.deadline import Deadline
+from rebalancer.kube import events
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.events import Event, EventResult, EventType, EventWriter, ObjectRef
 from rebalancer.kube.limiter import TokenBucket
@@ -163,3 +164,13 @@ def test_whoever_listens_hears_of_every_attempt_and_of_the_error(api: ScriptedAp
     assert [result for result, _ in heard] == [EventResult.FAILED, EventResult.WRITTEN, EventResult.REPEATED]
     assert 'resources: ["events"], verbs: ["create"]' in heard[0][1]
     assert [error for _, error in heard[1:]] == ["", ""]
+
+
+def test_an_event_takes_little_of_the_time_of_a_cycle(api: ScriptedApi, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not answer to Events must not hold up the moves: the attempt has a limit far below the request's."""
+    monkeypatch.setattr(events, "LONGEST_S", 0.2)
+    api.on("POST", EVENTS, Reply(silent=True))
+    heard: list[str] = []
+    writer = EventWriter(connect(timeout_s=30.0), instance="i", told=lambda result, error: heard.append(error))
+    assert writer.write(event(), now=NOON, deadline=Deadline.after(60.0)) is EventResult.FAILED
+    assert "within 0.2 s" in heard[0]
