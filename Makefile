@@ -18,7 +18,7 @@ test: $(BIN)/.installed
 
 # What goes wrong, and what comes of it: docs/testing.md. Some minutes.
 faults: $(BIN)/.installed
-	REBALANCER_TEST_FAULTS=1 $(BIN)/python -m pytest tests/faults/test_table.py -p tests.faults.plugin -q -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/faults/test_table.py -p tests.faults.plugin -q -n auto $(PYTEST_ARGS)
 
 # Scenarios on a real control plane: docs/testing.md. The first run may build it, once, for 10 to 30 minutes.
 e2e: $(BIN)/.installed

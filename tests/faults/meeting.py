@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rebalancer.simulate.world import START
-from tests.faults.breaking import LeaseStolen
+from tests.faults.breaking import LeaseStolen, Prometheus
 from tests.faults.hamlet import MOVABLE
 from tests.faults.table import Meets, Moves, Row
 from tests.faults.trial import ELECTED, ONCE, Patience, Served, Trial, trial
 from tests.support.embedded import bare_environment
 
-HURRIED = Patience(request_s=1.0)
 LEADS = (Meets.LEADING, Meets.CAMPAIGNING)
 FAULT_FREE = frozenset(f"{name}-hot" for name in MOVABLE)
 """What a run without a fault evicts; `test_table` holds it against one."""
@@ -52,7 +51,7 @@ def meet(row: Row, folder: Path) -> Seen:
     settings = dict(ELECTED) if row.meets in LEADS else {"kubernetes__watch": str(row.meets is Meets.WATCHING).lower()}
     # A process of its own goes by the machine's clock.
     now = time.time() if row.meets is Meets.KILLED else START
-    with trial(folder, now=now, tempting=row.tempting, patience=HURRIED if row.hangs else None, **settings) as here:
+    with trial(folder, now=now, tempting=row.tempting, patience=_patience(row), **settings) as here:
         seen = Seen()
         if row.cured_before:
             here.command()
@@ -70,6 +69,12 @@ def meet(row: Row, folder: Path) -> Seen:
             row.how.end(here)
         judge(row, here, seen)
         return seen
+
+
+def _patience(row: Row) -> Patience:
+    if not row.hangs:
+        return Patience()
+    return Patience(metrics_s=1.0) if isinstance(row.how, Prometheus) else Patience(api_s=1.2)
 
 
 @contextmanager
@@ -92,7 +97,7 @@ def _met(row: Row, here: Trial, seen: Seen) -> Iterator[Served]:
                 here.leading(False)
         counts = served.counts()
         if row.meets is Meets.CAMPAIGNING:
-            time.sleep(0.7)  # long enough to become the leader, if nothing were in the way
+            time.sleep(0.9)  # long enough to become the leader, if nothing were in the way
         served.cycle()
         if row.meets is Meets.WATCHING:
             here.pass_time()

@@ -145,8 +145,8 @@ def status(code: int, place: Place, *, retry_after: int | None = None, body: byt
     return Fault(Act.STATUS, status=code, headers=headers, body=body, count=count, **place)  # type: ignore[arg-type]
 
 
-def act(what: Act, place: Place, *, seconds: float = 0.0) -> Fault:
-    return Fault(what, seconds=seconds, **place)  # type: ignore[arg-type]
+def act(what: Act, place: Place, *, seconds: float = 0.0, count: int | None = None) -> Fault:
+    return Fault(what, seconds=seconds, count=count, **place)  # type: ignore[arg-type]
 
 
 def _dropped(sentence: str) -> str:
@@ -209,15 +209,25 @@ READS = [
     *api(
         "get-state", "the read of our ConfigMap", GET_STATE, "get configmaps", UNREAD, "hang", "429", "500", "truncated", "garbage", "drop"
     ),
+    Row(
+        "get-pod-hang",
+        "the last look at the first pod gets no answer",
+        ApiServer(act(Act.HANG, GET_POD, seconds=60.0, count=2)),
+        Expect(Moves.SOME, status=6, says="did not finish its answer to get pods shop/web-hot", counts=moves("failed"), cured_in=4),
+        hangs=True,
+    ),
     *api(
         "get-pod",
         "the last look at a pod",
         GET_POD,
         "get pods shop/",
         NOT_MOVED,
-        *ALL_OF_A_READ,
+        "429",
+        "500",
+        "truncated",
+        "garbage",
+        "drop",
         on_429=replace(NOT_MOVED, counts=moves("throttled")),
-        on_429_later=replace(NOT_MOVED, counts=moves("throttled")),
     ),
     *api("get-node", "the look at a node to taint", GET_NODE, "get nodes n0", NOT_TRIED, "500", "drop", tempting=True),
 ]
@@ -231,7 +241,6 @@ WRITES = [
         NOT_TRIED,
         "hang",
         "429",
-        "429-later",
         "500",
         "409",
         "truncated",
@@ -337,13 +346,19 @@ WRITES = [
         on_truncated=Expect(Moves.ALL, status=4, says=_dropped("create configmaps"), counts=moves("evicted")),
         on_drop_after=Expect(Moves.ALL, status=4, says=_dropped("create configmaps"), counts=moves("evicted")),
     ),
+    Row(
+        "post-event-hang",
+        "the first Event gets no answer",
+        ApiServer(act(Act.HANG, POST_EVENT, seconds=60.0, count=1)),
+        replace(BORNE, counts=LOST_EVENT, says="did not finish its answer to create events in namespace shop"),
+        hangs=True,
+    ),
     *api(
         "post-event",
         "the Event",
         POST_EVENT,
         "create events in namespace shop",
         replace(BORNE, counts=LOST_EVENT),
-        "hang",
         "429",
         "500",
         "409",

@@ -44,9 +44,9 @@ QUICK = Backoff(first_s=0.01, factor=2.0, ceiling_s=0.05, attempts=2)
 WATCHING = WatchTiming(backoff=Backoff(first_s=0.05, ceiling_s=0.2))
 ELECTED = {
     "leader_election__enabled": "true",
-    "leader_election__lease_duration": "6s",
-    "leader_election__renew_deadline": "1.6s",
-    "leader_election__retry_period": "0.3s",
+    "leader_election__lease_duration": "8s",
+    "leader_election__renew_deadline": "2.4s",
+    "leader_election__retry_period": "0.4s",
 }
 """A leader that is not heard of stands down soon; an eviction may take long all the same."""
 _connect = KubeClient.connect
@@ -54,9 +54,10 @@ _connect = KubeClient.connect
 
 @dataclass(frozen=True)
 class Patience:
-    """How long one request may take, in seconds. Real, so no shorter than a busy machine needs where nothing hangs."""
+    """How long one request may take, in real seconds: no shorter than a busy machine needs, where nothing is waited for in vain."""
 
-    request_s: float = 10.0
+    api_s: float = 10.0
+    metrics_s: float = 10.0
 
 
 @dataclass
@@ -129,13 +130,13 @@ class Trial:
     @contextmanager
     def _hurried(self) -> Iterator[None]:
         """The clock of the controller, and short waits."""
-        longest = self.patience.request_s
+        patience = self.patience
 
         def connect(*, timeout_s: float = 30.0, **rest: Any) -> KubeClient:
-            return _connect(timeout_s=min(timeout_s, longest), backoff=QUICK, **rest)
+            return _connect(timeout_s=min(timeout_s, patience.api_s), backoff=QUICK, **rest)
 
         def prometheus(access: PrometheusAccess) -> Prometheus:
-            return Prometheus(replace(access, timeout_s=min(access.timeout_s, longest)), pause_s=0.01)
+            return Prometheus(replace(access, timeout_s=min(access.timeout_s, patience.metrics_s)), pause_s=0.01)
 
         with (
             mock.patch("rebalancer.runtime.clock.time", SimpleNamespace(time=self.now)),
