@@ -20,7 +20,7 @@ test: $(BIN)/.installed
 faults: $(BIN)/.installed
 	$(BIN)/python -m pytest tests/faults/test_table.py -p tests.faults.plugin -q -n auto $(PYTEST_ARGS)
 
-# Scenarios on a real control plane: docs/testing.md. The first run may build it, once, for 10 to 30 minutes.
+# Scenarios on a real control plane: docs/testing.md. The first run may build it, once, for 20 to 45 minutes.
 e2e: $(BIN)/.installed
 	$(BIN)/python -m tests.e2e.binaries
 	REBALANCER_E2E=1 $(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)

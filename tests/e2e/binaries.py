@@ -106,7 +106,7 @@ def _build(folder: Path) -> None:
     if go is None:
         raise Unavailable(f"no Go compiler on the PATH to build the control plane with; or {OTHER_WAYS}")
     started, log = time.monotonic(), folder / "build.log"
-    _say(f"building {', '.join(PROGRAMS)} {release()} into {folder} (10 to 30 minutes, once; log: {log})")
+    _say(f"building {', '.join(PROGRAMS)} {release()} into {folder} (20 to 45 minutes, once; log: {log})")
     target = folder / f"{BUILT}.{os.getpid()}"
     command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-p=2", f"-ldflags={_ldflags()}", "-o", str(target), "."]
     with log.open("wb") as output:
