@@ -1,10 +1,12 @@
 """Who leads: the rules of the election, as values in and values out.
 
 No thread, no request and no clock is here; `leadership` does what an action says and hands back what came of it. Times are readings of the
-candidate's own monotonic clock. Two rules keep two candidates from leading at once, whatever clocks show and however long answers take:
+candidate's own monotonic clock. Three rules keep two candidates from leading at once, whatever clocks show and however long answers take:
 
 - A leader counts from the moment at which it *sent* the last write that was confirmed, and leads for ``renew_s`` from there.
 - A candidate counts from the moment at which it *saw* the record change, and takes it when it stayed the same for the holder's duration.
+- Whoever finds no Lease makes one that nobody holds, and waits for it as for any other: it may have been deleted a moment ago, and who
+  held it then may not know of that yet. The first replica of a new installation waits too; nothing can tell the two apart.
 
 What the leader sent was seen by others only later, and ``renew_s`` is shorter than the duration, so the leader stops first. Writes carry
 the version that was read, so one that comes late, or meets another's, changes nothing. The times in the record are never looked at.
@@ -21,6 +23,8 @@ from rebalancer.kube.lease import RELEASED_S, LeaseClaim, LeaseRecord
 JITTER_SHARE = 0.2
 REQUEST_SHARE = 0.9
 """Of the retry period: the longest time for one request."""
+NOBODY = "nobody, made by "
+"""Before the name of its maker, the holder of a Lease that was made because there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ class Election:
         match observation:
             case Due():
                 standing = replace(standing, tried_at=now, outrun=False)
-                return (standing, Read()) if standing.renewed_at is None else (standing, self._claim(standing.record))
+                return standing, self._claim(standing.record) if standing.renewed_at is not None and standing.record is not None else Read()
             case Seen(record=record):
                 return self._seen(standing, record, now=now, chance=chance)
             case Written(record=record, sent_at=sent_at):
@@ -179,14 +183,18 @@ class Election:
 
     def _seen(self, standing: Standing, record: LeaseRecord | None, *, now: float, chance: float) -> tuple[Standing, Action]:
         if standing.renewed_at is not None and (record is None or record.holder != self.identity):
-            lost = "it was deleted" if record is None else f"{record.holder or 'nobody'} holds it now"
+            gone = record is None or record.holder.startswith(NOBODY)
+            holder = record.holder if record is not None else ""
+            lost = "it was deleted" if gone else f"{holder or 'nobody'} holds it now"
             standing = replace(standing, renewed_at=None, lost=lost)
         if record is not None:
             standing = self._noticed(standing, record, now=now)
         elif standing.record is not None:
             standing = self._noticed(standing, replace(standing.record, version=""), now=now)
-        if self._is_free(standing, now=now):
-            return standing, self._claim(record, after=standing.record)
+        if record is None:
+            return standing, self._make(standing.record)
+        if self._is_free(record, since=standing.changed_at, now=now):
+            return standing, self._claim(record)
         return standing, self._wait(standing, now=now, chance=chance)
 
     def _noticed(self, standing: Standing, record: LeaseRecord, *, now: float) -> Standing:
@@ -196,24 +204,24 @@ class Election:
             return standing
         return replace(standing, record=record, changed_at=now)
 
-    def _is_free(self, standing: Standing, *, now: float) -> bool:
-        record = standing.record
-        if record is None:
-            return True
-        if not record.version:
-            # Somebody deleted the Lease, and whoever held it last, seen by us or not, may not know of it yet.
-            return now - standing.changed_at >= max(record.duration_s, self.timing.lease_s)
+    def _is_free(self, record: LeaseRecord, *, since: float, now: float) -> bool:
         if record.holder in ("", self.identity):
             return True
-        return now - standing.changed_at >= (record.duration_s or self.timing.lease_s)
+        return now - since >= (record.duration_s or self.timing.lease_s)
 
-    def _claim(self, over: LeaseRecord | None, *, after: LeaseRecord | None = None) -> Write:
-        """Renew, take over, or create; ``after``: the last record that was seen, if the Lease is gone since."""
-        before = over or after
-        acquires = before is None or before.holder != self.identity
-        transitions = 0 if before is None else before.transitions + acquires
-        claim = LeaseClaim(over=over, holder=self.identity, duration_s=self.timing.lease_s, transitions=transitions, acquires=acquires)
-        return Write(claim)
+    def _make(self, last: LeaseRecord | None) -> Write:
+        """A Lease that nobody holds; ``last``: what was seen before it was gone, if anything was."""
+        transitions = 0 if last is None else last.transitions + 1
+        holder = NOBODY + self.identity
+        return Write(LeaseClaim(over=None, holder=holder, duration_s=self.timing.lease_s, transitions=transitions, acquires=False))
+
+    def _claim(self, over: LeaseRecord) -> Write:
+        """Renew it, or take it over. The first to take one that was just made is not its second holder."""
+        acquires = over.holder != self.identity
+        transitions = over.transitions + (acquires and not over.holder.startswith(NOBODY))
+        return Write(
+            LeaseClaim(over=over, holder=self.identity, duration_s=self.timing.lease_s, transitions=transitions, acquires=acquires)
+        )
 
     def _wait(self, standing: Standing, *, now: float, chance: float) -> Wait:
         """Until the next try is due, a period after the start of this one; never a loop without a pause."""

@@ -40,7 +40,7 @@ def test_without_the_right_to_evict_nothing_further_is_tried(cluster: Stage) -> 
     """The first refusal ends the plan: status 6, the rule to add, no pod left its node, and nothing counts to a cooldown."""
     cluster.cluster.api.rights.deny("create", "pods/eviction")
     ran = cluster.run(*EVICT).ended(6)
-    assert ran.error.startswith("Error: 4 of 4 moves were not carried out; the first, search/search-web-")
+    assert ran.error.startswith("Error: 4 of 4 moves were not carried out; the first, search/search-")
     assert '{apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}' in ran.error
     assert len(cluster.evictions) == 1
     assert remembered(cluster) == 0

@@ -12,6 +12,7 @@ from rebalancer.runtime.election import Action, Due, Election, Outrun, Read, See
 ELECTION = Election("me", Timing(lease_s=15, renew_s=10, retry_s=2))
 OTHERS = LeaseRecord(holder="other", duration_s=15, acquired="t0", renewed="t0", transitions=3, version="7")
 MINE = replace(OTHERS, holder="me", version="8")
+MADE = replace(OTHERS, holder="nobody, made by me", transitions=0, version="1")
 
 
 def leading(*, renewed_at: float = 100.0) -> Standing:
@@ -36,10 +37,25 @@ def test_a_candidate_begins_by_reading() -> None:
     assert ELECTION.step(Standing(), Due(), now=100.0)[1] == Read()
 
 
-def test_a_lease_that_nobody_has_made_is_created_at_once() -> None:
-    """The first replica of a new installation does not wait."""
-    claim = claimed(ELECTION.step(Standing(), Seen(None), now=100.0)[1])
-    assert claim == LeaseClaim(over=None, holder="me", duration_s=15, transitions=0, acquires=True)
+def test_a_lease_that_is_not_there_is_made_for_nobody() -> None:
+    """A new installation, and one whose Lease was deleted while its leader still leads, look the same."""
+    standing, action = ELECTION.step(Standing(), Seen(None), now=100.0)
+    claim = claimed(action)
+    assert claim == LeaseClaim(over=None, holder="nobody, made by me", duration_s=15, transitions=0, acquires=False)
+    standing, action = ELECTION.step(standing, Written(MADE, sent_at=100.0), now=100.1)
+    assert isinstance(action, Wait)
+    assert not ELECTION.leads(standing, now=100.1)
+    assert ELECTION.release(standing) is None
+
+
+@pytest.mark.parametrize("maker", ["me", "other"])
+def test_a_lease_that_was_made_for_nobody_is_taken_after_its_duration(maker: str) -> None:
+    """By its maker as by any other; and its first holder is no change of holders."""
+    made = replace(MADE, holder=f"nobody, made by {maker}")
+    standing, _ = ELECTION.step(Standing(), Seen(made), now=100.0)
+    assert isinstance(ELECTION.step(standing, Seen(made), now=114.9)[1], Wait)
+    claim = claimed(ELECTION.step(standing, Seen(made), now=115.0)[1])
+    assert claim == LeaseClaim(over=made, holder="me", duration_s=15, transitions=0, acquires=True)
 
 
 def test_a_released_lease_is_taken_at_once() -> None:
@@ -89,14 +105,11 @@ def test_a_holder_that_names_no_duration_gets_ours() -> None:
 
 
 @pytest.mark.parametrize("last_seen", [OTHERS, replace(OTHERS, holder="", duration_s=1), MINE])
-def test_a_lease_that_was_deleted_is_waited_for_as_long_as_one_that_is_held(last_seen: LeaseRecord) -> None:
+def test_a_lease_that_was_deleted_is_made_anew_and_waited_for(last_seen: LeaseRecord) -> None:
     """Whoever held it when it was deleted, seen by us or not, may not know of it yet, and still be writing."""
-    standing = replace(following(), record=last_seen)
-    standing, action = ELECTION.step(standing, Seen(None), now=110.0)
-    assert isinstance(action, Wait)
-    assert isinstance(ELECTION.step(standing, Seen(None), now=124.9)[1], Wait)
-    claim = claimed(ELECTION.step(standing, Seen(None), now=125.0)[1])
-    assert claim.over is None
+    standing, action = ELECTION.step(replace(following(), record=last_seen), Seen(None), now=110.0)
+    claim = claimed(action)
+    assert (claim.over, claim.holder, claim.transitions) == (None, "nobody, made by me", 4)
     assert ELECTION.release(standing) is None
 
 
@@ -154,8 +167,12 @@ def test_a_leader_that_reads_another_name_has_lost() -> None:
 
 
 def test_a_leader_whose_lease_was_deleted_has_lost() -> None:
-    """Whoever never saw it creates it at once and leads."""
+    """At once, by its own look or by what another made of it; and it makes the Lease anew like anybody."""
     standing, action = ELECTION.step(leading(), Seen(None), now=101.0)
+    assert not ELECTION.leads(standing, now=101.0)
+    assert standing.lost == "it was deleted"
+    assert claimed(action).holder == "nobody, made by me"
+    standing, action = ELECTION.step(leading(), Seen(replace(MADE, holder="nobody, made by other")), now=101.0)
     assert not ELECTION.leads(standing, now=101.0)
     assert standing.lost == "it was deleted"
     assert isinstance(action, Wait)

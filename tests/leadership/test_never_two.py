@@ -112,11 +112,10 @@ class Candidates(RuleBasedStateMachine):
         self.lives = 0
         self.rates, self.offsets = rates, offsets
         self.same_rate = len(set(rates)) == 1
-        self.forgotten_until = -math.inf
         self.requests: list[Request] = []
         self.evictions: list[Eviction] = []
         self.processes = [self.born(index) for index in range(count)]
-        self.time_passes(3.0)
+        self.time_passes(TIMING.lease_s / 0.9 + 3.0)
 
     def born(self, index: int) -> Process:
         self.lives += 1
@@ -172,16 +171,10 @@ class Candidates(RuleBasedStateMachine):
         self.time_passes(seconds)
         process.link = then
 
-    def no_deletion_is_recent(self) -> bool:
-        """A process that starts right after one could not know that the Lease was ever held: the one case that no candidate can see."""
-        return self.time >= self.forgotten_until
-
-    @precondition(no_deletion_is_recent)
     @rule(pick=PICK)
     def a_process_is_killed_and_started_anew(self, pick: int) -> None:
         self.replace(pick % len(self.processes))
 
-    @precondition(no_deletion_is_recent)
     @rule(pick=PICK)
     def a_process_ends_well(self, pick: int) -> None:
         """It gives the lease back, once nothing of its own is being written."""
@@ -242,11 +235,8 @@ class Candidates(RuleBasedStateMachine):
 
     @rule()
     def somebody_deletes_the_lease(self) -> None:
-        """As long as every process has seen it, and none is about to create the first one."""
-        creations = any(isinstance(r.asked, LeaseClaim) and r.asked.over is None and r.answer is None for r in self.requests)
-        if not creations and all(process.standing.record is not None for process in self.processes):
-            self.lease.record = None
-            self.forgotten_until = self.time + TIMING.lease_s / min(self.rates)
+        """At any time: before a process has seen it, while one is being made, and right before another process starts."""
+        self.lease.record = None
 
     @rule(pick=PICK)
     def an_eviction_begins(self, pick: int) -> None:
@@ -275,7 +265,7 @@ class Candidates(RuleBasedStateMachine):
             return
         for process in self.processes:
             process.link = Link.FINE
-        self.time_passes(TIMING.lease_s / 0.9 + 3 * TIMING.retry_s + 20 * TICK_S)
+        self.time_passes(TIMING.lease_s / 0.9 + 4 * TIMING.retry_s + 20 * TICK_S)
         assert sum(process.leads(self.time) for process in self.processes) == 1
 
 

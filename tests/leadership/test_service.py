@@ -11,6 +11,7 @@ import structlog
 from rebalancer.errors import SettingsError
 from rebalancer.runtime.session import candidacy, open_session
 from rebalancer.simulate.world import updated
+from tests.leadership.kit import give_back
 from tests.leadership.replicas import ELECTED, LEASE, Replica, holder, replica, writes
 from tests.support.embedded import Stage, bare_environment, eventually, stage
 
@@ -20,6 +21,7 @@ TAINT = {"key": "rebalancer.dev/hot", "value": "true", "effect": "PreferNoSchedu
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Stage]:
     with stage(tmp_path) as own, own.ticking():
+        give_back(own.cluster.world, namespace="default")
         yield own
 
 
@@ -57,7 +59,7 @@ def test_one_acts_and_the_other_stands_by(scene: Stage) -> None:
 def test_the_standby_asks_for_nothing_but_the_lease(scene: Stage) -> None:
     """It could take over, and costs next to nothing until then."""
     with replica(scene) as second:
-        scene.cluster.world.create(
+        scene.cluster.world.replace(
             "leases",
             {"metadata": {"name": "rebalancer", "namespace": "default"}, "spec": {"holderIdentity": "x", "leaseDurationSeconds": 600}},
         )
@@ -81,7 +83,7 @@ def test_a_leader_that_ends_hands_over_at_once(scene: Stage) -> None:
         second.did_cycles()
         assert second.value("leader") == 1
         assert len(scene.evictions) == len(set(scene.evictions))
-        assert scene.cluster.world.get("leases", "rebalancer", "default")["spec"]["leaseTransitions"] == 1
+        assert scene.cluster.world.get("leases", "rebalancer", "default")["spec"]["leaseTransitions"] == 2
 
 
 def test_kl5_a_lease_lost_in_the_middle_of_a_plan_stops_before_the_next_write(scene: Stage) -> None:
