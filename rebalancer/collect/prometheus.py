@@ -51,6 +51,10 @@ class PrometheusAccess:
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     max_in_flight: int = 2
     insecure_skip_verify: bool = False
+    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Sent with each query, beside its own."""
+    recording_rules: bool = False
+    """The rules of `recording` are evaluated there, so their results are asked for first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class Prometheus:
         asked = Asked(query=name or _short(query), url=self.url)
 
         def send(client: PrometheusConnect, timeout: tuple[float, float], server_s: float) -> None:
-            client.custom_query(query, params={"time": f"{moment:.3f}", "timeout": f"{server_s:.3f}"}, timeout=timeout)
+            own = {"time": f"{moment:.3f}", "timeout": f"{server_s:.3f}"}
+            client.custom_query(query, params={**self.access.parameters, **own}, timeout=timeout)
 
         exchange = self._exchange(asked, send, deadline)
         return _answer(asked, exchange, wanted=ResultType.VECTOR, times=np.array([moment]), step_s=1.0)
@@ -116,7 +121,7 @@ class Prometheus:
                 start_time=datetime.fromtimestamp(start, tz=UTC),
                 end_time=datetime.fromtimestamp(end, tz=UTC),
                 step=f"{step_s:.3f}",
-                params={"start": f"{start:.3f}", "end": f"{end:.3f}", "timeout": f"{server_s:.3f}"},
+                params={**self.access.parameters, "start": f"{start:.3f}", "end": f"{end:.3f}", "timeout": f"{server_s:.3f}"},
                 timeout=timeout,
             )
 

@@ -16,6 +16,7 @@ import numpy as np
 from rebalancer.state.arrays import BoolArray, FloatArray
 
 Labels = Mapping[str, str]
+PARTIAL = "the answer is partial, a part of the storage was not reached"
 
 
 class ResultType(Enum):
@@ -43,6 +44,8 @@ class Envelope(msgspec.Struct, rename="camel"):
     error: str = ""
     warnings: list[str] | None = None
     infos: list[str] | None = None
+    is_partial: bool = False
+    """What a cluster of VictoriaMetrics says instead of a warning."""
 
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
@@ -116,7 +119,7 @@ def answer_on_grid(*, name: str, series: Sequence[WireSeries], times: FloatArray
         present=present,
         unparsable=unparsable + int((~there).sum()),  # a native histogram: there is something, and it is no number
         off_grid=int((~inside).sum()),
-        warnings=tuple(envelope.warnings or ()),
+        warnings=(*(envelope.warnings or ()), *((PARTIAL,) if envelope.is_partial else ())),
         infos=tuple(envelope.infos or ()),
     )
 

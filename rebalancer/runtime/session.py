@@ -80,6 +80,8 @@ def connected(session: Session) -> Iterator[Connections]:
                 token_file=settings.prometheus.token_file,
                 basic_auth_file=settings.prometheus.basic_auth_file,
                 headers=settings.prometheus.header_values(),
+                parameters=settings.prometheus.parameters,
+                recording_rules=settings.prometheus.recording_rules,
                 max_in_flight=settings.prometheus.max_in_flight,
                 insecure_skip_verify=settings.prometheus.insecure_skip_verify,
             )

@@ -21,6 +21,8 @@ from rebalancer.policy.quantities import Duration, MisplacedValue
 from rebalancer.settings.listen import Listen, ListenAddress
 
 ENV_PREFIX = "REBALANCER_"
+_OWN_PARAMETERS = frozenset(("query", "time", "start", "end", "step", "timeout"))
+"""Of a query to Prometheus; what each is, is no setting."""
 SHORT_EVICTION_S = 3.0
 """An API server under load may need that long to answer an eviction."""
 SettingPath = Annotated[Path, AfterValidator(lambda path: path.expanduser())]
@@ -76,6 +78,10 @@ class PrometheusSettings(_Part):
     """One line, user:password; read again for each request."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     """Sent with each request, such as X-Scope-OrgID. As a variable: a JSON object."""
+    parameters: dict[str, str] = Field(default_factory=dict)
+    """Sent with each query, such as partial_response: "false" for Thanos. As a variable: a JSON object."""
+    recording_rules: bool = False
+    """Look up what the rules in deploy/rules have recorded, and ask the queries themselves only where that does not suffice."""
     max_in_flight: int = Field(default=2, ge=1, le=32)
     """Queries under way at once."""
     insecure_skip_verify: bool = False
@@ -83,11 +89,14 @@ class PrometheusSettings(_Part):
 
     @model_validator(mode="after")
     def _used_and_not_contradictory(self) -> PrometheusSettings:
-        for name in ("ca_file", "token_file", "basic_auth_file", "headers", "insecure_skip_verify"):
+        for name in ("ca_file", "token_file", "basic_auth_file", "headers", "parameters", "recording_rules", "insecure_skip_verify"):
             if self.url is None and getattr(self, name):
                 raise MisplacedValue("is set, but there is no prometheus.url that it is for; set the address too", at=(name,))
         if self.token_file is not None and self.basic_auth_file is not None:
             raise MisplacedValue("is set beside prometheus.token_file; keep one of the two", at=("basic_auth_file",))
+        taken = sorted(self.parameters.keys() & _OWN_PARAMETERS)
+        if taken:
+            raise MisplacedValue(f"holds {taken[0]}, which each query says for itself; take it out", at=("parameters", taken[0]))
         authorised = any(name.lower() == "authorization" for name in self.headers)
         if authorised and (self.token_file is not None or self.basic_auth_file is not None):
             raise MisplacedValue("holds Authorization beside a file with credentials; keep one of the two", at=("headers",))

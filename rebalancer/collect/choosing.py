@@ -1,0 +1,47 @@
+"""Whether a way to measure speaks of enough of the cluster to be taken, or the next one is to be asked as well.
+
+What is recorded is a short cut to the same numbers, so it has to be as good as they are: a rule that is evaluated for a part of the
+cluster, or only since a few minutes ago, must not make unknown what a query would know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalancer.collect.pod_usage import PlacedPod
+from rebalancer.collect.prometheus_wire import Answer
+from rebalancer.collect.samples import NodeDirectory
+
+ENOUGH = 0.5
+"""A source that speaks of this share of the cluster is taken; a lesser one only when no other speaks of more."""
+
+
+def why_not_recorded_nodes(answer: Answer, *, matched: int, directory: NodeDirectory, min_coverage: float) -> str:
+    """Why what is recorded of nodes does not suffice, in words; empty when it does. ``min_coverage``: percent."""
+    if not matched:
+        return "there is none, or none of a node of the cluster"
+    if matched < _share(min_coverage) * len(directory.names):
+        return f"they speak of {matched} of {len(directory.names)} nodes"
+    if not answer.present[:, 0].any():
+        return "they do not reach back to the first window that is looked at"
+    return ""
+
+
+def why_not_recorded_pods(usage: Iterable[PlacedPod], *, directory: NodeDirectory, min_coverage: float) -> str:
+    """The same of pods. Counted are the nodes whose pods they speak of: pods that have run to their end are nowhere measured."""
+    homes = set(directory.pod_nodes.values()) & directory.names
+    spoken = {directory.pod_nodes.get((namespace, pod)) or node for namespace, pod, node in usage} & homes
+    if not spoken:
+        return "there is none, or none of a pod of the cluster"
+    if len(spoken) < _share(min_coverage) * len(homes):
+        return f"they speak of pods on {len(spoken)} of {len(homes)} nodes"
+    return ""
+
+
+def is_better(matched: int, *, than: int | None, recorded: bool, best_recorded: bool) -> bool:
+    """A way that speaks of more; of two that speak of as much, the query itself. ``than`` None: there is no other."""
+    return than is None or matched > than or (matched == than > 0 and best_recorded and not recorded)
+
+
+def _share(min_coverage: float) -> float:
+    return max(ENOUGH, min_coverage / 100)
