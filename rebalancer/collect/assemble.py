@@ -16,13 +16,14 @@ from rebalancer.collect.budgets import budgets_by_labels, budgets_of
 from rebalancer.collect.claims import Claims
 from rebalancer.collect.cluster import ClusterObjects
 from rebalancer.collect.coverage import Gaps, coverage
+from rebalancer.collect.deviations import LONG_ENOUGH, deviation_columns, with_typical
 from rebalancer.collect.estimates import PodAges, with_estimates
 from rebalancer.collect.gangs import scheduling_group
 from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
 from rebalancer.collect.owners import Owners
 from rebalancer.collect.pod_requests import RequestMatrices
 from rebalancer.collect.pod_rows import Character, ReadablePods, Standing, Ties, character, readable_pods, standing, ties
-from rebalancer.collect.samples import Samples
+from rebalancer.collect.samples import PodKey, Samples
 from rebalancer.collect.usage_columns import NodeUsageColumns, PodUsageColumns, node_columns, pod_columns
 from rebalancer.collect.workload_table import Ownership, build_workloads, ownership
 from rebalancer.state.arrays import FloatArray
@@ -57,7 +58,9 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     parts = _pod_parts(objects, readable, node_index, resources)
     capacity = capacity_matrix(tuple(node_index), found, samples)
     node_usage = node_columns(tuple(node_index), samples, capacity=capacity)
-    pod_usage = _pod_usage(parts, node_index, samples, capacity=capacity)
+    rows = _active_rows(parts)
+    pod_usage = pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples, capacity=capacity)
+    deviation = deviation_columns(rows, parts.standing.node, nodes=node_index, signals=samples.signals)
     nodes = build_nodes(
         node_wires,
         allocatable=allocatable_matrix(found, resources),
@@ -67,7 +70,7 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     )
     ages = _ages(parts.standing, at=at, window_s=samples.window_s, late_s=late_s)
     budgets = budgets_of(objects.budgets)
-    pods = _build_pods(parts, pod_usage, ages=ages, budgets=budgets, samples=samples, resources=resources)
+    pods = _build_pods(parts, pod_usage, deviation, ages=ages, budgets=budgets, samples=samples, resources=resources)
     serving = parts.standing.active & ~parts.standing.terminating & (parts.standing.phase == int(Phase.RUNNING))
     state = ClusterState(
         cluster=objects.cluster,
@@ -104,11 +107,10 @@ def _pod_parts(objects: ClusterObjects, readable: ReadablePods, node_index: Mapp
     )
 
 
-def _pod_usage(parts: _PodParts, node_index: Mapping[str, int], samples: Samples, *, capacity: FloatArray) -> PodUsageColumns:
+def _active_rows(parts: _PodParts) -> Mapping[PodKey, int]:
     """Only pods that use a node now can own a sample; what is measured of the others has left."""
     active = parts.standing.active.tolist()
-    rows = {(pod.metadata.namespace, pod.metadata.name): row for row, pod in enumerate(parts.readable.pods) if active[row]}
-    return pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples, capacity=capacity)
+    return {(pod.metadata.namespace, pod.metadata.name): row for row, pod in enumerate(parts.readable.pods) if active[row]}
 
 
 def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodAges:
@@ -117,12 +119,20 @@ def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodA
 
 
 def _build_pods(
-    parts: _PodParts, measured: PodUsageColumns, *, ages: PodAges, budgets: Sequence[Budget], samples: Samples, resources: Sequence[str]
+    parts: _PodParts,
+    measured: PodUsageColumns,
+    deviation: FloatArray,
+    *,
+    ages: PodAges,
+    budgets: Sequence[Budget],
+    samples: Samples,
+    resources: Sequence[str],
 ) -> Pods:
     wires, where, owned, what, tied = parts.readable.pods, parts.standing, parts.owned, parts.character, parts.ties
     signals = tuple(each.signal for each in samples.signals)
     asked = [_asked(parts, signal.resource, resources) for signal in signals]
     usage, estimated = with_estimates(measured.measured, ages=ages, workload=owned.workload, signals=signals, asked=asked)
+    long_enough = ages.active & (ages.age_s >= LONG_ENOUGH * samples.deviation_s)
     by_labels = budgets_by_labels(budgets, tied.label_sets)
     return Pods(
         uids=tuple(wire.metadata.uid for wire in wires),
@@ -141,6 +151,7 @@ def _build_pods(
         measured=measured.measured,
         usage=usage,
         estimated=estimated,
+        deviation=with_typical(deviation, usage=usage, workload=owned.workload, long_enough=long_enough),
         priority=what.priority,
         qos=what.qos,
         phase=where.phase,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.tables import Signal
@@ -12,15 +13,25 @@ PodKey = tuple[str, str]
 """(namespace, name)"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeDirectory:
-    """What the API server knows that helps to find the node behind a series."""
+    """What the API server knows that helps to find the node behind a series. Not slotted, for the cached numbers."""
 
     names: frozenset[str]
     addresses: Mapping[str, str]
     """IP address or host name -> node name; an address of two nodes is left out."""
     pod_nodes: Mapping[PodKey, str]
     """(namespace, pod) -> node name, for exporters that are known by their pod."""
+
+    @cached_property
+    def pod_keys(self) -> tuple[PodKey, ...]:
+        """The pods in their order."""
+        return tuple(self.pod_nodes)
+
+    @cached_property
+    def pod_numbers(self) -> Mapping[PodKey, int]:
+        """Pod -> its position in ``pod_keys``."""
+        return dict(zip(self.pod_keys, range(len(self.pod_keys)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class SignalSamples:
     """Why the signal has no samples at all, in words; empty when it was answered."""
     source: str = ""
     """Which of the known exporters the node usage came from."""
+    pod_deviation: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """As ``pod_usage``: standard deviation of the usage over `Samples.deviation_s`; empty when it is not asked for."""
     pods_failed: str = ""
     """Why the usage of pods is missing while that of nodes is there, in words."""
 
@@ -51,6 +64,8 @@ class Samples:
     window_s: float
     step_s: float
     windows: int
+    deviation_s: float = 0.0
+    """The time that deviations are taken over; 0: they were not asked for."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """reason -> number of samples that were not used."""
     notes: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Hot, cold, normal or unknown: the class of every node, with the numbers that made it so.
 
-Hot is over ``high`` on any judged signal, now by the load ledger and in at least k of the last n windows as Prometheus kept them. Cold is
+Hot is over ``high`` on any judged signal, now by the load ledger and in at least k of the last n windows as Prometheus kept them. Where the
+policy keeps room for swings (``risk``), what is compared is the load plus so many standard deviations of it. Cold is
 under ``low`` on all. A node with an unknown load on a signal that its pool is judged by is unknown, and nothing is decided about it.
 """
 
@@ -14,7 +15,7 @@ from rebalancer.detect.thresholds import Marks, pool_spread, resolve_marks
 from rebalancer.policy.model import Spec
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
-from rebalancer.state.ledger import node_load, node_packing
+from rebalancer.state.ledger import node_deviation, node_load, node_packing
 from rebalancer.units import format_percent
 
 
@@ -26,15 +27,18 @@ def detect(state: ClusterState, spec: Spec) -> Findings:
     packing = node_packing(state)
     spread = pool_spread(load, pool, len(spec.pools))
     marks = resolve_marks(state, spec.pools, pool, spread)
-    over = _windows_over(state.nodes.history, marks.high)
+    margin = _margin(state, spec.risk.deviations)
+    reach = load + margin
+    over = _windows_over(state.nodes.history, marks.high - margin)
     windows = state.nodes.history.shape[2]
     with np.errstate(invalid="ignore"):
-        confirmed = marks.judged & (load > marks.high) & (over >= spec.confirm.at_least)
+        confirmed = marks.judged & (reach > marks.high) & (over >= spec.confirm.at_least)
     node_class = _classify(load, marks, confirmed, pool)
     return Findings(
         pools=spec.pools,
         pool=pool,
         load=load,
+        reach=reach,
         packing=packing,
         judged=marks.judged,
         low=marks.low,
@@ -46,11 +50,27 @@ def detect(state: ClusterState, spec: Spec) -> Findings:
         node_class=node_class,
         confirmed=confirmed,
         quadrant=_quadrants(load, packing, marks),
-        reasons=_reasons(state, spec, pool, load, marks, over, node_class, confirmed),
+        reasons=_reasons(state, spec, pool, load, reach, marks, over, node_class, confirmed),
         pool_mean=spread.mean,
+        deviations=spec.risk.deviations,
         pool_stddev=spread.stddev,
         notes=state.coverage.notes,
     )
+
+
+def _margin(state: ClusterState, deviations: float) -> FloatArray:
+    """(nodes, signals) the room kept for swings, as a ratio."""
+    if deviations == 0:
+        return np.zeros(state.nodes.capacity.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        margin = deviations * node_deviation(state) / state.nodes.capacity
+    return np.where(np.isfinite(margin), margin, 0.0)
+
+
+def reach_words(load: float, reach: float) -> str:
+    """A load in a sentence, with the room for its swings where there is any."""
+    room = f" and {format_percent(reach - load)} for swings" if reach > load else ""
+    return f"{format_percent(load)}{room}"
 
 
 def _windows_over(history: FloatArray, high: FloatArray) -> IntArray:
@@ -105,13 +125,14 @@ def _reasons(
     spec: Spec,
     pool: IntArray,
     load: FloatArray,
+    reach: FloatArray,
     marks: Marks,
     over: IntArray,
     node_class: IntArray,
     confirmed: BoolArray,
 ) -> tuple[str, ...]:
     """One sentence a node; written node by node, since every node is shown in the report."""
-    leading = leading_signal(load, marks)
+    leading = leading_signal(reach, marks)
     names = [signal.name for signal in state.signals]
     sentences: list[str] = []
     for node in range(load.shape[0]):
@@ -123,13 +144,13 @@ def _reasons(
             hot = np.flatnonzero(confirmed[node])
             sentences.append(
                 "; ".join(
-                    f"{names[c]} load {format_percent(load[node, c])} > high {format_percent(marks.high[node, c])} "
+                    f"{names[c]} load {reach_words(load[node, c], reach[node, c])} > high {format_percent(marks.high[node, c])} "
                     f"in {over[node, c]} of {state.nodes.history.shape[2]} windows"
                     for c in hot.tolist()
                 )
             )
         else:
-            sentences.append(_why_not_hot(spec, names, leading[node], load[node], marks, node, over[node], node_class[node]))
+            sentences.append(_why_not_hot(spec, names, leading[node], load[node], reach[node], marks, node, over[node], node_class[node]))
     return tuple(sentences)
 
 
@@ -143,10 +164,18 @@ def _why_unknown(state: ClusterState, node: int, judged: BoolArray, load: FloatA
 
 
 def _why_not_hot(
-    spec: Spec, names: list[str], column: int, load: FloatArray, marks: Marks, node: int, over: IntArray, node_class: int
+    spec: Spec,
+    names: list[str],
+    column: int,
+    load: FloatArray,
+    reach: FloatArray,
+    marks: Marks,
+    node: int,
+    over: IntArray,
+    node_class: int,
 ) -> str:
-    name, value = names[column], format_percent(load[column])
-    if load[column] > marks.high[node, column]:
+    name, value = names[column], reach_words(load[column], reach[column])
+    if reach[column] > marks.high[node, column]:
         return (
             f"{name} load {value} > high {format_percent(marks.high[node, column])}, but only in {over[column]} of "
             f"{spec.confirm.windows} windows; {spec.confirm.at_least} are needed"

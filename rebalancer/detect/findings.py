@@ -36,6 +36,8 @@ class Findings:
     """(nodes,): row in ``pools``; -1 when no pool claims the node."""
     load: FloatArray
     """(nodes, signals) from the load ledger; NaN unknown."""
+    reach: FloatArray
+    """(nodes, signals): ``load`` plus ``deviations`` standard deviations of it, as a ratio: what is compared with the marks."""
     packing: FloatArray
     """(nodes, signals); NaN where a signal has no request."""
     judged: BoolArray
@@ -59,6 +61,8 @@ class Findings:
     """(nodes,): why the node has its class, with numbers."""
     pool_mean: FloatArray
     """(pools, signals): mean load of the pool's known nodes; NaN when none is known."""
+    deviations: float
+    """The policy's ``risk.deviations``; 0: ``reach`` is ``load``."""
     pool_stddev: FloatArray
     """(pools, signals): population standard deviation of the same."""
     notes: tuple[str, ...] = ()

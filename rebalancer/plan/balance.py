@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rebalancer.detect.classify import reach_words
 from rebalancer.detect.findings import NodeClass
 from rebalancer.guard.gate import Candidate, Refusal, first_refusal
 from rebalancer.plan.booking import book_move
@@ -57,10 +58,10 @@ class Balance:
     def _sources(self, bench: Bench) -> list[_Source]:
         f = bench.findings
         hot = np.flatnonzero(f.node_class == NodeClass.HOT)
-        badness = bench.loads.badness(hot, bench.loads.load(hot))
+        badness = bench.loads.badness(hot, bench.loads.reach(hot))
         names = bench.scene.state.nodes.names
         ranked = sorted(zip(hot.tolist(), badness.tolist(), strict=True), key=lambda pair: (-pair[1], names[pair[0]]))
-        return [_Source(node, f.confirmed[node], excess(f.load[node], f.target[node], f.confirmed[node])) for node, _ in ranked]
+        return [_Source(node, f.confirmed[node], excess(f.reach[node], f.target[node], f.confirmed[node])) for node, _ in ranked]
 
     def _gather(self, bench: Bench, source: _Source, pods: IntArray, refused: list[tuple[int, Refusal]]) -> None:
         """Split the pods of the node into those that may be tried and those that a lasting rule refuses."""
@@ -73,7 +74,7 @@ class Balance:
 
     def _drain(self, bench: Bench, source: _Source, moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> None:
         f, state = bench.findings, bench.scene.state
-        column = int(np.argmax(np.where(source.hot, f.load[source.node] / f.high[source.node], -np.inf)))
+        column = int(np.argmax(np.where(source.hot, f.reach[source.node] / f.high[source.node], -np.inf)))
         destinations_left = bool(bench.destinations.open_nodes(int(f.pool[source.node])).any())
         while source.open:
             need = self._need(bench, source)
@@ -89,8 +90,8 @@ class Balance:
                 return
 
     def _need(self, bench: Bench, source: _Source) -> FloatArray:
-        load = bench.loads.load(np.array([source.node]))[0]
-        return excess(load, bench.findings.target[source.node], source.hot)
+        reach = bench.loads.reach(np.array([source.node]))[0]
+        return excess(reach, bench.findings.target[source.node], source.hot)
 
     def _take_one(
         self,
@@ -103,7 +104,7 @@ class Balance:
         """Book the first pod that passes everything. False when none does; then every pod has its refusal."""
         state = bench.scene.state
         pods: IntArray = np.array(source.open, dtype=np.int64)
-        share = state.pods.usage[pods] / state.nodes.capacity[source.node]
+        share = bench.loads.reach(np.array([source.node])) - bench.loads.reach_without(source.node, pods)
         ranked = order(state, pods, share, need, bench.findings.weight[source.node])
         kept: list[tuple[int, Refusal]] = []
         for position in ranked:
@@ -145,9 +146,10 @@ class Balance:
     def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray) -> str:
         f, signals = bench.findings, bench.scene.state.signals
         hot = np.flatnonzero(source.hot)
-        column = int(hot[np.argmax(f.load[source.node, hot] / f.high[source.node, hot])])
+        column = int(hot[np.argmax(f.reach[source.node, hot] / f.high[source.node, hot])])
+        load = reach_words(float(f.load[source.node, column]), float(f.reach[source.node, column]))
         start = (
-            f"{signals[column].name} load {format_percent(f.load[source.node, column])} > high "
+            f"{signals[column].name} load {load} > high "
             f"{format_percent(f.high[source.node, column])} in {f.over[source.node, column]} of {f.windows} windows"
         )
         covers = bool((share[need > 0] >= need[need > 0] - 1e-12).all())

@@ -13,8 +13,7 @@ def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: s
     """Book the move on all three books of the bench and return it with the loads of its ends before and after."""
     ends = np.array([candidate.source, landing.destination])
     before = bench.loads.load(ends)
-    usage = bench.scene.state.pods.usage[candidate.pod]
-    bench.loads.book(source=candidate.source, destination=landing.destination, usage=usage)
+    bench.loads.book(source=candidate.source, destination=landing.destination, pod=candidate.pod)
     bench.placements.book(candidate.pod, landing.destination)
     book(candidate, bench.scene)
     after = bench.loads.load(ends)

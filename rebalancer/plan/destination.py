@@ -63,7 +63,7 @@ class Destinations:
         """(nodes,) nodes of the pool that could take anything at all: known, not hot, at or under target, schedulable."""
         f, nodes = self._findings, self._state.nodes
         with np.errstate(invalid="ignore"):
-            under = np.where(f.judged, self._loads.load() <= f.target, True).all(axis=1)
+            under = np.where(f.judged, self._loads.reach() <= f.target, True).all(axis=1)
         settled = (f.node_class != NodeClass.UNKNOWN) & (f.node_class != NodeClass.HOT)
         return np.asarray((f.pool == pool) & settled & under & nodes.ready & ~nodes.unschedulable, dtype=np.bool_)
 
@@ -74,13 +74,12 @@ class Destinations:
             tally = ", ".join(f"{count} {name}" for name, count in self._feasibility.tally(pod).items() if count)
             return NoLanding(PlanGate.NO_FEASIBLE_NODE, f"none of {len(feasible)} nodes would take it: {tally}")
         nodes, chance = self._distribution(pod, feasible)
-        usage = self._state.pods.usage[pod]
-        good = self._good(nodes, source, usage)
+        good = self._good(nodes, source, pod)
         if chance[good].sum() < GOOD_ENOUGH - 1e-9:
-            return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_bad(nodes, chance, good, source, usage))
+            return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_bad(nodes, chance, good, source, pod))
         nodes, chance = nodes[good], chance[good]
-        gains = self._loads.gain(source=source, nodes=nodes, usage=usage)
-        strain = np.nanmax(np.where(self._findings.judged[nodes], self._loads.load_with(nodes, usage), -np.inf), axis=1)
+        gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
+        strain = np.nanmax(np.where(self._findings.judged[nodes], self._loads.reach_with(nodes, pod), -np.inf), axis=1)
         names = self._state.nodes.names
         order = sorted(range(len(nodes)), key=lambda i: (-round(float(chance[i]), 9), float(strain[i]), names[int(nodes[i])]))
         best = order[0]
@@ -103,16 +102,16 @@ class Destinations:
         chance = q * (1 - q) ** np.arange(len(ranked))
         return np.asarray(ranked, dtype=np.int64), chance / chance.sum()
 
-    def _good(self, nodes: IntArray, source: int, usage: FloatArray) -> BoolArray:
+    def _good(self, nodes: IntArray, source: int, pod: int) -> BoolArray:
         f = self._findings
-        before, after = self._loads.load(nodes), self._loads.load_with(nodes, usage)
+        before, after = self._loads.reach(nodes), self._loads.reach_with(nodes, pod)
         judged = f.judged[nodes]
         with np.errstate(invalid="ignore"):
             room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]), True).all(axis=1)
         settled = (f.node_class[nodes] != NodeClass.UNKNOWN) & (f.node_class[nodes] != NodeClass.HOT)
         return np.asarray(room & settled & (nodes != source) & (f.pool[nodes] == f.pool[source]), dtype=np.bool_)
 
-    def _why_bad(self, nodes: IntArray, chance: FloatArray, good: BoolArray, source: int, usage: FloatArray) -> str:
+    def _why_bad(self, nodes: IntArray, chance: FloatArray, good: BoolArray, source: int, pod: int) -> str:
         """A sentence about the likeliest bad place, with its numbers."""
         bad = np.flatnonzero(~good)
         worst = int(nodes[bad[int(np.argmax(chance[bad]))]])
@@ -125,12 +124,13 @@ class Destinations:
         if f.node_class[worst] == NodeClass.UNKNOWN:
             return f"kube-scheduler's scores would put it on {name}, whose load is unknown ({f.reasons[worst]})"
         at = np.array([worst])
-        before, after = self._loads.load(at)[0], self._loads.load_with(at, usage)[0]
+        before, after = self._loads.reach(at)[0], self._loads.reach_with(at, pod)[0]
         with np.errstate(invalid="ignore"):
             over = f.judged[worst] & ~((before <= f.target[worst]) & (after <= self._limit[worst]))
         column = int(np.flatnonzero(over)[0]) if over.any() else 0
+        swings = "with room for swings " if f.deviations else ""
         return (
-            f"kube-scheduler's scores would put it on {name}: {self._state.signals[column].name} load "
+            f"kube-scheduler's scores would put it on {name}: {self._state.signals[column].name} load {swings}"
             f"{format_percent(before[column])} -> {format_percent(after[column])}, where at most {format_percent(f.target[worst, column])} "
             f"before and {format_percent(self._limit[worst, column])} after is a good place"
         )

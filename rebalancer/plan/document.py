@@ -53,7 +53,7 @@ def document(
         policy=policy.metadata.name,
         method=proposal.method,
         outcome=proposal.outcome,
-        summary=_summary(findings, after, proposal),
+        summary=_summary(findings, after, bench.loads.reach(), proposal),
         coverage=coverage_report(state.coverage),
         moves=tuple(_move(state, bench, move) for move in proposal.moves),
         refused=tuple(
@@ -147,11 +147,11 @@ def _known_rows(matrix: FloatArray) -> list[list[float | None]]:
     return [[round(value, 6) if math.isfinite(value) else None for value in row] for row in values]
 
 
-def _summary(findings: Findings, after: FloatArray, proposal: Proposal) -> Summary:
+def _summary(findings: Findings, after: FloatArray, reach: FloatArray, proposal: Proposal) -> Summary:
     judged = findings.judged & (findings.pool >= 0)[:, None]
     with np.errstate(invalid="ignore"):
-        still = (findings.confirmed & (after > findings.high)).any(axis=1)
-        made = (judged & (after > findings.high) & (after > findings.load)).any(axis=1)
+        still = (findings.confirmed & (reach > findings.high)).any(axis=1)
+        made = (judged & (reach > findings.high) & (reach > findings.reach + 1e-9)).any(axis=1)
     return Summary(
         hot_nodes=findings.nodes_of_class(NodeClass.HOT),
         max_load=_worst(findings.load, judged),

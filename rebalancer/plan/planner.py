@@ -110,7 +110,7 @@ def soft_tainted(state: ClusterState, findings: Findings, *, enabled: bool) -> B
 def _warm(findings: Findings) -> BoolArray:
     """(nodes,) known nodes above ``target`` on a judged signal, but for pools where every known node is: if all repel, none does."""
     with np.errstate(invalid="ignore"):
-        above: BoolArray = np.asarray((findings.judged & (findings.load > findings.target)).any(axis=1), dtype=np.bool_)
+        above: BoolArray = np.asarray((findings.judged & (findings.reach > findings.target)).any(axis=1), dtype=np.bool_)
     known = findings.node_class != NodeClass.UNKNOWN
     warm = np.zeros(len(known), dtype=np.bool_)
     for pool in range(len(findings.pools)):

@@ -59,6 +59,6 @@ def _still(move: Move, bench: Bench) -> ProposedMove | str:
 
 
 def _over_target(bench: Bench, node: int) -> bool:
-    load, findings = bench.loads.load(np.array([node]))[0], bench.findings
+    reach, findings = bench.loads.reach(np.array([node]))[0], bench.findings
     with np.errstate(invalid="ignore"):
-        return bool((findings.judged[node] & (load > findings.target[node])).any())
+        return bool((findings.judged[node] & (reach > findings.target[node])).any())

@@ -114,6 +114,23 @@ class Metrics(Strict):
     """``auto``, or the label of the node series that holds the node's name, IP or IP:port."""
 
 
+class Risk(Strict):
+    """How much room a node keeps for the swings of its pods: it is judged by its load plus so many standard deviations of it."""
+
+    deviations: float = Field(default=0.0, ge=0, le=5, allow_inf_nan=False)
+    """Added to the load of a node before it is compared with a mark; 0: loads alone are compared."""
+    lookback: Duration = Field(default=3600.0, ge=300, le=86400)
+    """The time over which the standard deviation of each pod's usage is taken."""
+    step: Duration = Field(default=300.0, ge=10)
+    """Time from one usage to the next in it; each is over ``metrics.window``."""
+
+    @model_validator(mode="after")
+    def _enough_points(self) -> Risk:
+        if self.lookback < 3 * self.step:
+            raise MisplacedValue("a standard deviation of fewer than three usages says nothing; raise lookback or lower step", at=("step",))
+        return self
+
+
 class Confirm(Strict):
     """A node is hot only when it was over ``high`` in several of the last windows, which Prometheus remembers: a spike moves nobody."""
 

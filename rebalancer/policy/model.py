@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from rebalancer.policy.hotness import Capacity, Confirm, Metrics, Pool, SignalQueries, Threshold
+from rebalancer.policy.hotness import Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict
 from rebalancer.units import format_duration
 
@@ -205,6 +205,8 @@ class Spec(Strict):
     """What counts as usage, and as known."""
     confirm: Confirm = Confirm()
     """How long a node must have been hot."""
+    risk: Risk = Risk()
+    """How much room is left for the swings of pods."""
     budgets: Budgets = Budgets()
     """How many evictions at most."""
     cooldown: Cooldown = Cooldown()

@@ -50,6 +50,15 @@ def node_usage(state: ClusterState) -> FloatArray:
     return node_residual(state) + sum_by_node(state, usage, on_a_node(state))
 
 
+def node_deviation(state: ClusterState) -> FloatArray:
+    """(nodes, signals): standard deviation of `node_usage`, as that of a sum of pods that swing each for itself.
+
+    Pods that swing together (replicas that follow one day) swing more than this says; what no pod explains is taken to be steady, and a
+    pod whose deviation is unknown adds nothing, so this is the least that is known.
+    """
+    return np.sqrt(sum_by_node(state, state.pods.deviation**2, on_a_node(state)))
+
+
 def node_load(state: ClusterState) -> FloatArray:
     """(nodes, signals): `node_usage` as a share of capacity; may exceed 1; NaN unknown."""
     with np.errstate(divide="ignore", invalid="ignore"):

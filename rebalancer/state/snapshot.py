@@ -90,6 +90,7 @@ def _check(state: ClusterState) -> None:
         ("pods.measured", pods.measured, signals),
         ("pods.usage", pods.usage, signals),
         ("pods.estimated", pods.estimated, signals),
+        ("pods.deviation", pods.deviation, signals),
         ("pods.request", pods.request, resources),
         ("pods.incoming_request", pods.incoming_request, resources),
         ("pods.scored_request", pods.scored_request, 2),

@@ -135,6 +135,8 @@ class Pods:
     """(pods, signals): ``measured``, or an estimate for a pod too young to be measured; NaN unknown."""
     estimated: BoolArray
     """(pods, signals): ``usage`` is an estimate."""
+    deviation: FloatArray
+    """(pods, signals): standard deviation of the usage over the policy's ``risk.lookback``; NaN unknown, or not asked for."""
     priority: IntArray
     qos: IntArray
     phase: IntArray

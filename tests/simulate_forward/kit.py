@@ -9,7 +9,7 @@ import numpy as np
 
 from rebalancer.policy.model import Metadata, RebalancePolicy
 from rebalancer.runtime.simulating import scenario_setting
-from rebalancer.simulate.forward.running import Contestant, Run, compare
+from rebalancer.simulate.forward.running import Contestant, Run, compare, lens_of
 from rebalancer.simulate.forward.scenario import SimulationScenario
 from rebalancer.simulate.forward.strategy import Actions, StrategyKind
 from rebalancer.simulate.forward.tally import Tally
@@ -49,7 +49,7 @@ def world(made: SimulationScenario, *, warm_up_ticks: int = 80, hours: float = 2
     ground = setting(made, traces=traces)
     spec = made.spec.policy
     tally = Tally(ground.high, ground.ground.nodes.capacity, ground.ground.start, hours * 3600)
-    return ForwardWorld(ground, metrics=spec.metrics, confirm=spec.confirm, warm_up_ticks=warm_up_ticks, tally=tally)
+    return ForwardWorld(ground, metrics=spec.metrics, lens=lens_of(spec), warm_up_ticks=warm_up_ticks, tally=tally)
 
 
 def run(made: SimulationScenario, kind: StrategyKind, *, hours: float | None = None) -> Run:

@@ -18,6 +18,7 @@ from rebalancer.report.registry import formats_of
 from rebalancer.report.schema import document_schemas
 from rebalancer.report.simulation import SimulationReport
 from rebalancer.runtime.simulating import snapshot_setting
+from rebalancer.simulate.forward.running import lens_of
 from rebalancer.simulate.forward.tally import Tally
 from rebalancer.simulate.forward.world import ForwardWorld
 from rebalancer.state.cluster import ClusterState
@@ -147,7 +148,7 @@ def test_what_a_snapshot_does_not_know_stays_unknown() -> None:
     setting = snapshot_setting(before, name="x", seed=1, policies=[built_in_policy()])
     spec = built_in_policy().spec
     tally = Tally(setting.high, setting.ground.nodes.capacity, setting.ground.start, 3600)
-    after = ForwardWorld(setting, metrics=spec.metrics, confirm=spec.confirm, warm_up_ticks=80, tally=tally).look().state
+    after = ForwardWorld(setting, metrics=spec.metrics, lens=lens_of(spec), warm_up_ticks=80, tally=tally).look().state
     assert np.isnan(after.nodes.usage[2]).all()
     row = after.pods.names.index("odd")
     assert np.isnan(after.pods.measured[row]).all()

@@ -50,6 +50,19 @@ def test_the_statistic_is_the_one_that_was_asked_for(statistic: str, expected: f
     assert filled([9, 1, 2, 3], lens=Lens(30.0, statistic, 1, 10.0)).node_windows(40.0)[0, 0, -1] == pytest.approx(expected)
 
 
+def test_the_deviation_of_a_pod_is_that_of_the_windows_in_the_time_asked_for() -> None:
+    """Windows of 20 s every 20 s over the last minute: 1, 3, 5, 7 deviate by the root of 5; one window says nothing."""
+    gauges = filled([], pods=2, lens=Lens(20.0, "mean", 1, 10.0, 60.0, 20.0))
+    for number, value in enumerate([9.0, 9.0, 1.0, 1.0, 3.0, 3.0, 5.0, 5.0, 7.0, 7.0]):
+        rows = np.array([0, 1]) if number >= 8 else np.array([0])
+        gauges.record(np.array([[0.0]]), rows=rows, pods=np.full((len(rows), 1), value), ran=np.ones(len(rows), dtype=bool))
+    assert gauges.pod_deviation()[0, 0] == pytest.approx(5**0.5)
+    assert np.isnan(gauges.pod_deviation()[1, 0])
+    assert gauges.warm_up_ticks >= 6
+    gauges.forget(np.array([0]))
+    assert np.isnan(gauges.pod_deviation()).all()
+
+
 def test_a_young_pod_rises_slowly_and_one_that_left_falls_slowly() -> None:
     """A third of the window at 6 is 2, as a rate has it; before its first sample a pod has none."""
     gauges = filled([], pods=1)

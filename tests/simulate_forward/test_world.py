@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rebalancer.simulate.forward.happenings import Happening, What, outage
+from rebalancer.simulate.forward.running import lens_of
 from rebalancer.simulate.forward.strategy import Actions
 from rebalancer.simulate.forward.tally import Tally
 from rebalancer.simulate.forward.world import ForwardWorld
@@ -174,7 +175,7 @@ def with_happenings(*happenings: Happening, **spec: object) -> ForwardWorld:
     moved = tuple(sorted((replace(one, at=start + one.at) for one in happenings), key=lambda one: one.at))
     tally = Tally(ground.high, ground.ground.nodes.capacity, start, 86400)
     policy = made.spec.policy
-    return ForwardWorld(replace(ground, happenings=moved), metrics=policy.metrics, confirm=policy.confirm, warm_up_ticks=80, tally=tally)
+    return ForwardWorld(replace(ground, happenings=moved), metrics=policy.metrics, lens=lens_of(policy), warm_up_ticks=80, tally=tally)
 
 
 def test_a_node_that_is_down_is_unknown_and_its_pods_are_replaced_after_what_they_tolerate() -> None:

@@ -76,6 +76,7 @@ class PodSpec:
     extended: Mapping[str, float] = field(default_factory=dict)
     uses: Mapping[str, float] = field(default_factory=dict)
     estimated: Iterable[str] = ()
+    deviation: Mapping[str, float] = field(default_factory=dict)
     labels: Mapping[str, str] | None = None
     constraints: Constraints = Constraints()
     priority: int = 0
@@ -167,6 +168,15 @@ def _ref(spec: PodSpec) -> WorkloadRef | None:
     return WorkloadRef("Deployment", spec.namespace, spec.workload)
 
 
+def _by_signal(values: Sequence[Mapping[str, float]], column: Mapping[str, int]) -> np.ndarray:
+    """(pods, signals), NaN where nothing is given."""
+    found = np.full((len(values), len(column)), np.nan)
+    for row, given in enumerate(values):
+        for name, value in given.items():
+            found[row, column[name]] = value
+    return found
+
+
 def cluster(
     *,
     nodes: Sequence[NodeSpec],
@@ -192,6 +202,7 @@ def cluster(
 
     pod_usage = np.full((len(pods), len(signals)), np.nan)
     estimated = np.zeros((len(pods), len(signals)), dtype=bool)
+    deviation = _by_signal([p.deviation for p in pods], signal_row)
     for row, p in enumerate(pods):
         for name, value in p.uses.items():
             pod_usage[row, signal_row[name]] = _amount(value)
@@ -296,6 +307,7 @@ def cluster(
             measured=np.where(estimated, np.nan, pod_usage),
             usage=pod_usage,
             estimated=estimated,
+            deviation=deviation,
             priority=np.array([p.priority for p in pods], dtype=np.int64),
             qos=np.array([int(p.qos) for p in pods], dtype=np.int64),
             phase=np.array([int(p.phase if p.on is not None else Phase.PENDING) for p in pods], dtype=np.int64),

@@ -26,12 +26,17 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """What is asked for: windows of ``window_s``, as ``statistic`` (mean, max or p95), ``windows`` of them, ``step_s`` apart."""
+    """What is asked for: windows of ``window_s``, as ``statistic`` (mean, max or p95), ``windows`` of them, ``step_s`` apart.
+
+    ``swing_s``: the time over which the deviation of pods is taken, from windows ``swing_step_s`` apart; 0: it is not asked for.
+    """
 
     window_s: float
     statistic: str
     windows: int
     step_s: float
+    swing_s: float = 0.0
+    swing_step_s: float = 300.0
 
     @property
     def reach_s(self) -> float:
@@ -52,13 +57,16 @@ class Gauges:
         self._nodes: FloatArray = np.full((round(lens.reach_s / timing.interval_s) + late + 1, nodes, signals), np.nan)
         self._pods: FloatArray = np.zeros((self._window + late, pods, signals))
         self._ran: BoolArray = np.zeros((self._window + late, pods), dtype=np.bool_)
+        self._swing_step = max(1, round(lens.swing_step_s / timing.interval_s))
+        points = math.floor(lens.swing_s / lens.swing_step_s) + 1 if lens.swing_s else 0
+        self._swings: FloatArray = np.full((points, pods, signals), np.nan)
         self._last_sample = np.full(nodes, np.nan)
         self.ticks = 0
 
     @property
     def warm_up_ticks(self) -> int:
         """Ticks after which every window is whole."""
-        return len(self._nodes)
+        return max(len(self._nodes), len(self._swings) * self._swing_step)
 
     @property
     def forget_s(self) -> float:
@@ -73,6 +81,8 @@ class Gauges:
         self._pods[slot], self._ran[slot] = 0.0, False
         self._pods[slot, rows] = pods
         self._ran[slot, rows] = ran
+        if len(self._swings) and self.ticks % self._swing_step == 0:
+            self._swings[self.ticks // self._swing_step % len(self._swings)] = self._pod_window(self.ticks)
         self._last_sample[np.isfinite(nodes).any(axis=1)] = self._start + self.ticks * self._timing.interval_s
 
     def make_room(self, pods: int) -> None:
@@ -80,12 +90,15 @@ class Gauges:
         more = pods - self._pods.shape[1]
         if more > 0:
             self._pods = np.concatenate((self._pods, np.zeros((len(self._pods), more, self._pods.shape[2]))), axis=1)
+            unknown = np.full((len(self._swings), more, self._pods.shape[2]), np.nan)
+            self._swings = np.concatenate((self._swings, unknown), axis=1)
             self._ran = np.concatenate((self._ran, np.zeros((len(self._ran), more), dtype=np.bool_)), axis=1)
 
     def forget(self, rows: IntArray) -> None:
         """The pod rows will be used for other pods."""
         self._pods[:, rows] = 0.0
         self._ran[:, rows] = False
+        self._swings[:, rows] = np.nan
 
     def node_windows(self, at: float) -> FloatArray:
         """(nodes, signals, windows): the statistic of each window, newest last; NaN unknown."""
@@ -99,7 +112,21 @@ class Gauges:
 
     def pod_window(self, at: float) -> FloatArray:
         """(pod rows, signals): the statistic of the newest window; NaN for pods without any sample in it, and where one was unknown."""
-        newest = self._newest(at)
+        return self._pod_window(self._newest(at))
+
+    def pod_deviation(self) -> FloatArray:
+        """(pod rows, signals): standard deviation of the remembered windows; NaN for fewer than two, and where it is not asked for."""
+        known = ~np.isnan(self._swings)
+        number = known.sum(axis=0)
+        found = np.full(self._pods.shape[1:], np.nan)
+        enough = number > 1
+        values = np.where(known, self._swings, 0.0)[:, enough]
+        mean = values.sum(axis=0) / number[enough]
+        squares = np.where(known[:, enough], (values - mean) ** 2, 0.0).sum(axis=0)
+        found[enough] = np.sqrt(squares / number[enough])
+        return found
+
+    def _pod_window(self, newest: int) -> FloatArray:
         ticks = np.arange(max(newest - self._window, 0) + 1, newest + 1) % len(self._pods)
         if not len(ticks):
             return np.full(self._pods.shape[1:], np.nan)

@@ -84,6 +84,7 @@ class Observer:
             rows=fixed.rows,
             request=fixed.request,
             metrics=self._metrics,
+            swing_s=self._lens.swing_s,
         )
         state = self._state(at, around, fixed, readings)
         return View(freeze(replace(state, coverage=coverage_of(state))), fixed.rows)
@@ -184,6 +185,7 @@ class Observer:
             measured=readings.measured,
             usage=readings.usage,
             estimated=readings.estimated,
+            deviation=readings.deviation,
             priority=slots.priority[slot],
             qos=slots.qos[slot],
             phase=np.where(running, int(Phase.RUNNING), int(Phase.PENDING)).astype(np.int64),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalancer.collect.deviations import LONG_ENOUGH, with_typical
 from rebalancer.collect.estimates import PodAges, with_estimates
 from rebalancer.policy.hotness import Metrics
 from rebalancer.simulate.forward.gauges import Gauges
@@ -29,6 +30,7 @@ class Readings:
     measured: FloatArray
     usage: FloatArray
     estimated: BoolArray
+    deviation: FloatArray
 
 
 def no_readings(*, nodes: int, pods: int, signals: int) -> Readings:
@@ -42,13 +44,14 @@ def no_readings(*, nodes: int, pods: int, signals: int) -> Readings:
         measured=nothing,
         usage=nothing.copy(),
         estimated=np.zeros((pods, signals), dtype=np.bool_),
+        deviation=nothing.copy(),
     )
 
 
 def read_gauges(
-    gauges: Gauges, *, at: float, ground: Ground, pods: PodRows, rows: IntArray, request: FloatArray, metrics: Metrics
+    gauges: Gauges, *, at: float, ground: Ground, pods: PodRows, rows: IntArray, request: FloatArray, metrics: Metrics, swing_s: float
 ) -> Readings:
-    """``rows``: the living pods; ``request`` (pods, resources): what they ask for."""
+    """``rows``: the living pods; ``request`` (pods, resources): what they ask for; ``swing_s``: what deviations are taken over."""
     windows, age_s = gauges.node_windows(at), gauges.node_age_s(at)
     with np.errstate(invalid="ignore"):
         stale = age_s > metrics.max_age
@@ -67,6 +70,12 @@ def read_gauges(
         measured=measured,
         usage=usage,
         estimated=estimated,
+        deviation=with_typical(
+            gauges.pod_deviation()[rows],
+            usage=usage,
+            workload=ground.slots.owner[slot],
+            long_enough=ages.active & (ages.age_s >= LONG_ENOUGH * swing_s),
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalancer.policy.model import RebalancePolicy
+from rebalancer.policy.model import RebalancePolicy, Spec
 from rebalancer.simulate.forward.gauges import Gauges, Lens
 from rebalancer.simulate.forward.strategy import StrategyKind
 from rebalancer.simulate.forward.tally import Tally
@@ -67,9 +67,13 @@ def compare(
 
 def _warm_up_ticks(setting: Setting, contestant: Contestant) -> int:
     """Samples that the policy's oldest window reaches back on."""
-    spec = contestant.policy.spec
-    lens = Lens(spec.metrics.window, spec.metrics.statistic, spec.confirm.windows, spec.confirm.step)
-    return Gauges(start=0.0, timing=setting.timing, lens=lens, nodes=0, signals=1, pods=0).warm_up_ticks
+    return Gauges(start=0.0, timing=setting.timing, lens=lens_of(contestant.policy.spec), nodes=0, signals=1, pods=0).warm_up_ticks
+
+
+def lens_of(spec: Spec) -> Lens:
+    """What the policy asks the metrics for."""
+    swing_s = spec.risk.lookback if spec.risk.deviations else 0.0
+    return Lens(spec.metrics.window, spec.metrics.statistic, spec.confirm.windows, spec.confirm.step, swing_s, spec.risk.step)
 
 
 def _live(
@@ -85,7 +89,7 @@ def _live(
     spec, start = contestant.policy.spec, setting.ground.start
     ticks = max(1, math.ceil(hours * 3600 / setting.timing.interval_s - _EPSILON_S))
     tally = Tally(setting.high, setting.ground.nodes.capacity, start, ticks * setting.timing.interval_s)
-    world = ForwardWorld(setting, metrics=spec.metrics, confirm=spec.confirm, warm_up_ticks=warm_up_ticks, tally=tally)
+    world = ForwardWorld(setting, metrics=spec.metrics, lens=lens_of(spec), warm_up_ticks=warm_up_ticks, tally=tally)
     strategy = contestant.kind.make(contestant.policy)
     memory: object = None
     due, cycles, undecided, why = start, 0, 0, ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalancer.policy.hotness import Confirm, Metrics
+from rebalancer.policy.hotness import Metrics
 from rebalancer.simulate.forward.arranging import NOT_YET
 from rebalancer.simulate.forward.chance import Stream, stream
 from rebalancer.simulate.forward.demand import Demand, DemandPlan
@@ -52,13 +52,12 @@ class Setting:
 class ForwardWorld:
     """``warm_up_ticks``: samples taken before the start, so that every window is whole then. One instance a strategy."""
 
-    def __init__(self, setting: Setting, *, metrics: Metrics, confirm: Confirm, warm_up_ticks: int, tally: Tally) -> None:
+    def __init__(self, setting: Setting, *, metrics: Metrics, lens: Lens, warm_up_ticks: int, tally: Tally) -> None:
         ground = self._ground = setting.ground
         self._step = setting.timing.interval_s
         self.now = ground.start - warm_up_ticks * self._step
         self._pods = PodRows(len(ground.slots.owner) + len(ground.slots.owner) // 8)
         self._owners = Owners(ground, self._pods, slots_of(ground.slots.owner))
-        lens = Lens(metrics.window, metrics.statistic, confirm.windows, confirm.step)
         self._gauges = Gauges(
             start=self.now,
             timing=setting.timing,
