@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: soak compare demo test faults e2e lint format bench schema docs clean
+.PHONY: rules soak compare demo test faults e2e lint format bench schema docs clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ clean:
 schema: $(BIN)/.installed
 	$(BIN)/python -m rebalancer.report.schema config/schema
 	$(BIN)/python -c 'from pathlib import Path; from rebalancer.policy.schema import write_schemas; from rebalancer.settings.schema import write_settings_schema; from rebalancer.simulate.forward.scenario_file import write_scenario_schema; write_schemas(Path("config/schema")); write_scenario_schema(Path("config/schema")); write_settings_schema(Path("config/schema"))'
+
+# Recording rules of the built-in policy; those of another: rebalancer policy rules FILE.
+rules: $(BIN)/.installed
+	$(BIN)/rebalancer policy rules config/policy.yaml > deploy/rules/rebalancer.rules.yaml
 
 docs: $(BIN)/.installed
 	$(BIN)/python -m rebalancer.runtime.reference_pages docs

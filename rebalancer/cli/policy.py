@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     group.command("validate")(validate)
     group.command("schema")(schema)
     group.command("rbac")(rbac)
+    group.command("rules")(rules)
     app.add_typer(group, name="policy")
 
 
@@ -111,3 +112,13 @@ def rbac(file: PolicyArgument, mode: ModeChoice = None, namespace: OwnNamespace 
             },
         ]
     print_text(yaml.safe_dump_all(documents, sort_keys=False).rstrip("\n"))
+
+
+def rules(file: PolicyArgument) -> None:
+    """Print the recording rules for Prometheus that turn the built-in queries of a policy into look-ups, as YAML."""
+    from rebalancer.collect.recording import rules_text
+    from rebalancer.collect.signal_plan import forced_label
+    from rebalancer.policy.loader import load_policy
+
+    spec = load_policy(file).spec
+    print_text(rules_text(spec, node_label=forced_label(spec)).rstrip("\n"))

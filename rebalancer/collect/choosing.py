@@ -10,18 +10,20 @@ from collections.abc import Iterable
 
 from rebalancer.collect.pod_usage import PlacedPod
 from rebalancer.collect.prometheus_wire import Answer
+from rebalancer.collect.resolve import Resolution
 from rebalancer.collect.samples import NodeDirectory
 
 ENOUGH = 0.5
 """A source that speaks of this share of the cluster is taken; a lesser one only when no other speaks of more."""
 
 
-def why_not_recorded_nodes(answer: Answer, *, matched: int, directory: NodeDirectory, min_coverage: float) -> str:
+def why_not_recorded_nodes(answer: Answer, resolution: Resolution, *, directory: NodeDirectory, min_coverage: float) -> str:
     """Why what is recorded of nodes does not suffice, in words; empty when it does. ``min_coverage``: percent."""
-    if not matched:
+    if not resolution.matched:
         return "there is none, or none of a node of the cluster"
-    if matched < _share(min_coverage) * len(directory.names):
-        return f"they speak of {matched} of {len(directory.names)} nodes"
+    now = {node for node, present in zip(resolution.nodes, answer.present[:, -1].tolist(), strict=True) if node and present}
+    if len(now) < _share(min_coverage) * len(directory.names):
+        return f"they speak of {len(now)} of {len(directory.names)} nodes now"
     if not answer.present[:, 0].any():
         return "they do not reach back to the first window that is looked at"
     return ""

@@ -15,12 +15,14 @@ from types import MappingProxyType
 import numpy as np
 
 from rebalancer.collect.asking import Asking
+from rebalancer.collect.choosing import ENOUGH, is_better, why_not_recorded_nodes, why_not_recorded_pods
 from rebalancer.collect.freshness import NO_AGES, Ages, ages_from_query, read_ages
 from rebalancer.collect.in_flight import run_jobs
 from rebalancer.collect.node_usage import Judging, NodeUsage, assemble_nodes
-from rebalancer.collect.pod_usage import PodUsage, assemble_pods, shards
+from rebalancer.collect.pod_usage import PlacedPod, PodUsage, assemble_pods, shards
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.collect.prometheus_wire import Answer
+from rebalancer.collect.queries import NamedQuery
 from rebalancer.collect.resolve import Resolution, describe_foreign, resolve, show
 from rebalancer.collect.samples import NodeDirectory, Samples, SignalSamples
 from rebalancer.collect.sanity import Dropped, DropReason, believed
@@ -28,9 +30,8 @@ from rebalancer.collect.signal_plan import NodeWay, PodWay, SignalPlan, forced_l
 from rebalancer.deadline import Deadline
 from rebalancer.errors import MetricsError, MetricsMissing, PrometheusUnreachable
 from rebalancer.policy.model import Spec
+from rebalancer.units import format_duration
 
-ENOUGH = 0.5
-"""A source that speaks of this share of the cluster is taken; a lesser one only when no other speaks of more."""
 _CHECK = "run `rebalancer check` to see each query with what it found"
 
 
@@ -41,6 +42,7 @@ class _Reading:
     source: str = ""
     nodes: NodeUsage | None = None
     pods: PodUsage | None = None
+    deviation: Mapping[PlacedPod, float] = field(default_factory=lambda: MappingProxyType({}))
     capacity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     dropped: Dropped = field(default_factory=Counter)
     failed: str = ""
@@ -62,7 +64,8 @@ def read_samples(
     Raises PrometheusUnreachable, PrometheusRefused or MetricsMissing when no signal has a single usable node sample, SettingsError for
     unreadable credentials, Interrupted on a stop.
     """
-    plans = plan_signals(spec, shards=shards(directory=directory, namespaces=namespaces, pods=pods))
+    parts = shards(directory=directory, namespaces=namespaces, pods=pods)
+    plans = plan_signals(spec, shards=parts, recorded=prometheus.access.recording_rules)
     asking = Asking(prometheus, directory=directory, at=at, deadline=deadline)
     jobs = [
         job
@@ -90,6 +93,7 @@ def read_samples(
         window_s=spec.metrics.window,
         step_s=spec.confirm.step,
         windows=spec.confirm.windows,
+        deviation_s=spec.risk.lookback if spec.risk.deviations else 0.0,
         dropped={reason.value: count for reason, count in sorted(dropped.items(), key=lambda item: item[0].value)},
         notes=tuple(sorted(asking.heard.notes)),  # several threads wrote them; the report must not depend on which was first
         warnings=tuple(sorted(asking.heard.warnings)),
@@ -115,6 +119,7 @@ def _signal_samples(plan: SignalPlan, asking: Asking, *, nodes: _Reading, pods: 
         node_age_s=found.age_s if found is not None else {},
         node_unknown=found.unknown if found is not None else dict.fromkeys(sorted(asking.directory.names), failed),
         pod_usage=pods.pods.usage if pods.pods is not None else {},
+        pod_deviation=pods.deviation,
         capacity=capacities,
         capacity_resource=plan.capacity.resource,
         failed=failed,
@@ -152,11 +157,17 @@ def _read_nodes(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
                 break  # the next way would wait for the same silence
             continue
         found = resolve(answer.labels, directory=asking.directory, forced=forced_label(spec), lookups=asking.lookups)
-        if not found.matched:
+        if not found.matched and not way.recorded:
             failures.append(_nothing(asking, way.usage.name, answer))
-        if best is None or found.matched > best.resolution.matched:
+        than = None if best is None else best.resolution.matched
+        if best is None or is_better(found.matched, than=than, recorded=way.recorded, best_recorded=best.way.recorded):
             best = _Candidate(way, answer, found)
-        if best.resolution.matched >= ENOUGH * len(asking.directory.names):
+        if way.recorded:
+            why_not = why_not_recorded_nodes(answer, found, directory=asking.directory, min_coverage=spec.metrics.min_coverage)
+            if not why_not:
+                break
+            asking.heard.note(f"signal {plan.signal.name}: series of nodes ({way.source}) do not suffice: {why_not}")
+        elif best.resolution.matched >= ENOUGH * len(asking.directory.names):
             break
     if best is None or not best.resolution.matched:
         foreign = int(best.answer.present.sum()) if best is not None else 0
@@ -205,7 +216,7 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
     error: MetricsError | None = None
     best: tuple[PodWay, PodUsage, int] | None = None
     for way in plan.pods:
-        parts = _Shards(asking, way)
+        parts = _Shards(asking, way.usage)
         usage = assemble_pods(
             parts.answers(),
             directory=asking.directory,
@@ -219,11 +230,19 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
             failures.append(failure.message)
             error = error or failure
         matched = _own_pods(usage, asking.directory)
-        if not matched and failure is None:
+        if not matched and failure is None and not way.recorded:
             failures.append(f"query {way.usage[0].name!r} found {parts.series} series and no pod of the cluster among them")
-        if best is None or matched > best[2]:
+        than = None if best is None else best[2]
+        if best is None or is_better(matched, than=than, recorded=way.recorded, best_recorded=best[0].recorded):
             best = (way, usage, matched)
-        if best[2] >= ENOUGH * len(asking.directory.pod_nodes) or isinstance(failure, PrometheusUnreachable):
+        if isinstance(failure, PrometheusUnreachable):
+            break
+        if way.recorded:
+            why_not = why_not_recorded_pods(usage.usage, directory=asking.directory, min_coverage=spec.metrics.min_coverage)
+            if not why_not:
+                break
+            asking.heard.note(f"signal {plan.signal.name}: series of pods ({way.source}) do not suffice: {why_not}")
+        elif best[2] >= ENOUGH * len(asking.directory.pod_nodes):
             break
     if best is None or not best[1].usage:
         counted = best[1].dropped if best is not None else Counter()
@@ -232,7 +251,30 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
     asking.heard.note(f"signal {plan.signal.name}: {len(usage.usage)} pods by {way.source}")
     for note in (*usage.notes, *([error.message] if error is not None else [])):
         asking.heard.note(note)
-    return _Reading(source=way.source, pods=usage, dropped=usage.dropped)
+    return _Reading(source=way.source, pods=usage, deviation=_read_deviations(asking, plan, way, spec=spec), dropped=usage.dropped)
+
+
+def _read_deviations(asking: Asking, plan: SignalPlan, way: PodWay, *, spec: Spec) -> Mapping[PlacedPod, float]:
+    """Of the pods that can be told; nothing depends on them but the room for swings, so what is missing is a note and no failure."""
+    if not way.deviation:
+        return MappingProxyType({})
+    parts = _Shards(asking, way.deviation)
+    found = assemble_pods(
+        parts.answers(),
+        directory=asking.directory,
+        node_label=forced_label(spec),
+        maximum=plan.maximum,
+        at=asking.at,
+        max_age_s=spec.metrics.max_age,
+    )
+    name, lookback = plan.signal.name, format_duration(spec.risk.lookback)
+    if parts.failure is not None:
+        asking.heard.note(f"signal {name}: room for swings is not known everywhere: {parts.failure.message}")
+    elif not found.usage:
+        asking.heard.note(f"signal {name}: Prometheus knows no standard deviation over {lookback}, so no room is kept for swings")
+    else:
+        asking.heard.note(f"signal {name}: standard deviations over {lookback} of {len(found.usage)} pods")
+    return found.usage
 
 
 class _Shards:
@@ -241,15 +283,15 @@ class _Shards:
     The pods of a shard that is not answered are unknown, those of the others need not be.
     """
 
-    def __init__(self, asking: Asking, way: PodWay) -> None:
+    def __init__(self, asking: Asking, queries: Sequence[NamedQuery]) -> None:
         self._asking = asking
-        self._way = way
+        self._queries = queries
         self.failure: MetricsError | None = None
         """The first."""
         self.series = 0
 
     def answers(self) -> Iterator[Answer]:
-        for query in self._way.usage:
+        for query in self._queries:
             try:
                 answer = self._asking.instant(query)
             except MetricsError as error:

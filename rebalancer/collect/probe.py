@@ -51,7 +51,7 @@ class ProbeResult:
 def probe(prometheus: Prometheus, *, spec: Spec, directory: NodeDirectory, at: float, deadline: Deadline) -> tuple[ProbeResult, ...]:
     """One result a query, in the order of `describe_queries`; a query that fails is a result with a problem, not an error."""
     asking = Asking(prometheus, directory=directory, at=at, deadline=deadline)
-    queries = describe_queries(spec)
+    queries = describe_queries(spec, recorded=prometheus.access.recording_rules)
     maxima = {plan.signal.name: plan.maximum for plan in plan_signals(spec)}
     jobs = [partial(_probe, asking, query, spec=spec, maximum=maxima[query.signal]) for query in queries]
     results = run_jobs(jobs, in_flight=prometheus.access.max_in_flight, deadline=deadline)
@@ -72,7 +72,8 @@ def _probe(asking: Asking, query: NamedQuery, *, spec: Spec, maximum: float | No
         return ProbeResult(query=query, problem=str(error))
     if not len(answer):
         wanted = len(asking.directory.pod_nodes if query.subject == "pods" else asking.directory.names)
-        return ProbeResult(query=query, wanted=wanted, problem=f"no series; {asking.scraped_jobs()}", warnings=answer.warnings)
+        problem = "no series" if query.recorded else f"no series; {asking.scraped_jobs()}"
+        return ProbeResult(query=query, wanted=wanted, problem=problem, warnings=answer.warnings)
     if query.subject == "pods":
         return _probe_pods(asking, query, answer, spec=spec, maximum=maximum)
     return _probe_nodes(asking, query, answer, spec=spec, maximum=maximum)
@@ -85,7 +86,7 @@ def _probe_nodes(asking: Asking, query: NamedQuery, answer: Answer, *, spec: Spe
     nodes = [node for node, value in zip(found.nodes, newest.tolist(), strict=True) if node and np.isfinite(value)]
     oldest = float("nan")
     if query.subject == "age" and nodes:
-        is_stamp = any(query in (way.live, way.last_seen) for plan in plan_signals(spec) for way in plan.nodes)
+        is_stamp = query.recorded or any(query in (way.live, way.last_seen) for plan in plan_signals(spec) for way in plan.nodes)
         own = newest[[bool(node) for node in found.nodes]]
         oldest = float(np.nanmax(asking.at - own if is_stamp else own))
     double = len(nodes) - len(set(nodes))

@@ -72,6 +72,8 @@ class NamedQuery:
     signal: str
     text: str
     subject: Subject
+    recorded: bool = False
+    """It looks up what a recording rule has computed."""
 
 
 def counter(rate: str) -> Expression:
@@ -102,10 +104,24 @@ def pod_usage_query(
     source: PodSource, *, window_s: float, statistic: Statistic, node_label: str | None = None, namespaces: Sequence[str] | None = None
 ) -> str:
     """As `usage_query`; ``namespaces`` narrows it to a shard, None asks for all."""
-    labels = (*POD_LABELS, node_label) if node_label and node_label not in POD_LABELS else POD_LABELS
-    shard = "" if namespaces is None else f", namespace=~{quoted('|'.join(map(re_literal, namespaces)))}"
+    shard = "" if namespaces is None else f", {shard_matcher(namespaces)}"
     text = usage_query(source.usage, window_s=window_s, statistic=statistic)
-    return text.replace("{by}", ", ".join(labels)).replace("{shard}", shard)
+    return text.replace("{by}", ", ".join(pod_labels(node_label))).replace("{shard}", shard)
+
+
+def pod_labels(node_label: str | None) -> tuple[str, ...]:
+    """The labels that a pod's usage keeps."""
+    return (*POD_LABELS, node_label) if node_label and node_label not in POD_LABELS else POD_LABELS
+
+
+def shard_matcher(namespaces: Sequence[str]) -> str:
+    """A matcher on the namespace, as it stands between the braces of a selector."""
+    return f"namespace=~{quoted('|'.join(map(re_literal, namespaces)))}"
+
+
+def deviation_query(usage: str, *, lookback_s: float, step_s: float) -> str:
+    """Standard deviation of the usages that the query ``usage`` yields, ``step_s`` apart, over the last ``lookback_s``."""
+    return f"stddev_over_time(({usage})[{duration(lookback_s)}:{duration(step_s)}])"
 
 
 def live_query(source: NodeSource) -> str:

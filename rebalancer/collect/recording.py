@@ -27,6 +27,7 @@ from rebalancer.collect.queries import (
     PodSource,
     duration,
     live_query,
+    pod_labels,
     pod_usage_query,
     shard_matcher,
     usage_query,
@@ -42,7 +43,7 @@ WORD = "recorded"
 
 _HEAD = """\
 # Recording rules for the built-in signals, window {window}, {statistic}: each heavy query becomes a look-up (docs/large-installations.md).
-# Written by `{command}`. The names hold the window and the statistic: for another policy, write another file.
+# Written by `rebalancer policy rules`. The names hold the window and the statistic: for another policy, write another file.
 """
 
 
@@ -79,13 +80,14 @@ def recorded_nodes(signal: BuiltInSignal, source: NodeSource, spec: Spec) -> Rec
 
 def recorded_pods(signal: BuiltInSignal, source: PodSource, spec: Spec, *, node_label: str | None) -> str:
     """A node label that the queries would not keep by themselves is part of the name, since the labels of a recorded series are fixed."""
-    kept = f"_by_{node_label}" if node_label is not None and node_label not in POD_LABELS else ""
+    added = pod_labels(node_label)[len(POD_LABELS) :]
+    kept = "".join(f"_by_{label}" for label in added)
     return f"rebalancer:pod_{signal.signal.name}_{signal.signal.unit}:{_ending(source.name, spec)}{kept}"
 
 
 def nodes_lookup(names: RecordedNodes, *, max_age_s: float) -> str:
-    """In place of `usage_query`: what was evaluated within ``max_age_s`` before each point."""
-    return _evaluated_within(names.usage, max_age_s)
+    """In place of `usage_query`: what was evaluated within ``max_age_s`` before each point, without the name of the recorded series."""
+    return f"max without () ({_evaluated_within(names.usage, max_age_s)})"
 
 
 def pods_lookup(name: str, *, labels: tuple[str, ...], namespaces: Sequence[str] | None, max_age_s: float) -> str:
@@ -108,8 +110,8 @@ def last_seen_lookup(names: RecordedNodes, *, lookback_s: float) -> str:
     return f"max_over_time({names.stamp}[{duration(lookback_s)}])"
 
 
-def rule_groups(spec: Spec, *, node_label: str | None = None) -> tuple[RuleGroup, ...]:
-    """One group a built-in signal that the policy judges by and does not replace by queries of its own."""
+def rule_groups(spec: Spec, *, node_label: str | None) -> tuple[RuleGroup, ...]:
+    """One group a built-in signal that the policy judges by and does not replace by queries of its own. ``node_label``: a forced one."""
     own, interval_s = {signal.name for signal in spec.signals}, _interval_s(spec)
     known = built_in_signals()
     return tuple(
@@ -119,7 +121,7 @@ def rule_groups(spec: Spec, *, node_label: str | None = None) -> tuple[RuleGroup
     )
 
 
-def rules_text(spec: Spec, *, node_label: str | None = None, command: str = "rebalancer policy rules") -> str:
+def rules_text(spec: Spec, *, node_label: str | None) -> str:
     """The rule file that belongs to a policy."""
     groups = [
         {
@@ -129,7 +131,7 @@ def rules_text(spec: Spec, *, node_label: str | None = None, command: str = "reb
         }
         for group in rule_groups(spec, node_label=node_label)
     ]
-    head = _HEAD.format(window=format_duration(spec.metrics.window), statistic=spec.metrics.statistic, command=command)
+    head = _HEAD.format(window=format_duration(spec.metrics.window), statistic=spec.metrics.statistic)
     return head + yaml.safe_dump({"groups": groups}, sort_keys=False, width=10_000)
 
 

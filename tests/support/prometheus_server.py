@@ -73,9 +73,12 @@ def openmetrics(series: Iterable[Samples]) -> str:
 class PrometheusServer:
     """A context manager; `stop` and `start` in between are a restart with the same data and address."""
 
-    def __init__(self, directory: Path, *, blocks: str | None = None, targets: Mapping[str, Sequence[str]] | None = None) -> None:
-        """``targets``: job name -> addresses ``host:port`` that are scraped every second."""
+    def __init__(
+        self, directory: Path, *, blocks: str | None = None, targets: Mapping[str, Sequence[str]] | None = None, rules: str | None = None
+    ) -> None:
+        """``targets``: job name -> addresses ``host:port`` that are scraped every second. ``rules``: a rule file that is evaluated."""
         self._directory = directory
+        self._rules = rules
         self._data = directory / "data"
         self._targets = dict(targets or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -130,6 +133,15 @@ class PrometheusServer:
                 self._process.wait(20)
             self._process = None
 
+    def backfill(self, rules: str, *, since: float, until: float) -> None:
+        """Record what ``rules`` would have recorded between two moments (unix seconds), by promtool, and start again with it."""
+        path = self._directory / "backfilled.yml"
+        path.write_text(rules)
+        command = ["promtool", "tsdb", "create-blocks-from", "rules", f"--start={since:.0f}", f"--end={until:.0f}", f"--url={self.url}"]
+        subprocess.run([*command, f"--output-dir={self._data}", str(path)], check=True, capture_output=True, timeout=120)
+        self.stop()
+        self.start()
+
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Let the process stand still: connections are accepted and nothing is ever answered."""
@@ -146,6 +158,9 @@ class PrometheusServer:
             listed = ", ".join(f'"{address}"' for address in addresses)
             lines += [f"- job_name: {job}", "  honor_labels: true", "  static_configs:", f"  - targets: [{listed}]"]
         text = "\n".join(lines) if self._targets else "global: {scrape_interval: 1s, scrape_timeout: 1s}"
+        if self._rules is not None:
+            (self._directory / "rules.yml").write_text(self._rules)
+            text += f'\nrule_files: ["{self._directory / "rules.yml"}"]'
         (self._directory / "prometheus.yml").write_text(text + "\n")
 
 
@@ -196,9 +211,11 @@ def start_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
     require_prometheus()
     with ExitStack() as stack:
 
-        def start(*, blocks: str | None = None, targets: Mapping[str, Sequence[str]] | None = None) -> PrometheusServer:
+        def start(
+            *, blocks: str | None = None, targets: Mapping[str, Sequence[str]] | None = None, rules: str | None = None
+        ) -> PrometheusServer:
             directory = tmp_path_factory.mktemp("prometheus")
-            return stack.enter_context(PrometheusServer(directory, blocks=blocks, targets=targets))
+            return stack.enter_context(PrometheusServer(directory, blocks=blocks, targets=targets, rules=rules))
 
         yield start
 
