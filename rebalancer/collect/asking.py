@@ -58,6 +58,12 @@ class Asking:
         self.heard.warn(f"{query.name}: {text}" for text in answer.warnings)
         return answer
 
+    def pods(self, query: NamedQuery, *, node_label: str | None) -> Answer:
+        """Series of pods; ``node_label``: the only label that may name the node, or None."""
+        answer = self._prometheus.pods(query.text, at=self.at, deadline=self.deadline, name=query.name, node_label=node_label)
+        self.heard.warn(f"{query.name}: {text}" for text in answer.warnings)
+        return answer
+
     def windows(self, query: NamedQuery, *, windows: int, step_s: float) -> Answer:
         """The last ``windows`` points, ``step_s`` apart, the newest at the moment of the cycle."""
         answer = self._prometheus.range(

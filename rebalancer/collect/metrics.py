@@ -76,7 +76,10 @@ def read_samples(
             partial(_read_capacity, asking, plan, spec=spec),
         )
     ]
-    readings = run_jobs(jobs, in_flight=prometheus.access.max_in_flight, deadline=deadline)
+    try:
+        readings = run_jobs(jobs, in_flight=prometheus.access.max_in_flight, deadline=deadline)
+    finally:
+        prometheus.cycle_is_over()
     late = _Reading(failed=f"Prometheus at {prometheus.url} had not answered at the cycle's deadline")
     signals: list[SignalSamples] = []
     dropped: Dropped = Counter()
@@ -216,7 +219,7 @@ def _read_pods(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:
     error: MetricsError | None = None
     best: tuple[PodWay, PodUsage, int] | None = None
     for way in plan.pods:
-        parts = _Shards(asking, way.usage)
+        parts = _Shards(asking, way.usage, node_label=forced_label(spec))
         usage = assemble_pods(
             parts.answers(),
             directory=asking.directory,
@@ -258,7 +261,7 @@ def _read_deviations(asking: Asking, plan: SignalPlan, way: PodWay, *, spec: Spe
     """Of the pods that can be told; nothing depends on them but the room for swings, so what is missing is a note and no failure."""
     if not way.deviation:
         return MappingProxyType({})
-    parts = _Shards(asking, way.deviation)
+    parts = _Shards(asking, way.deviation, node_label=forced_label(spec))
     found = assemble_pods(
         parts.answers(),
         directory=asking.directory,
@@ -283,9 +286,10 @@ class _Shards:
     The pods of a shard that is not answered are unknown, those of the others need not be.
     """
 
-    def __init__(self, asking: Asking, queries: Sequence[NamedQuery]) -> None:
+    def __init__(self, asking: Asking, queries: Sequence[NamedQuery], *, node_label: str | None) -> None:
         self._asking = asking
         self._queries = queries
+        self._node_label = node_label
         self.failure: MetricsError | None = None
         """The first."""
         self.series = 0
@@ -293,7 +297,7 @@ class _Shards:
     def answers(self) -> Iterator[Answer]:
         for query in self._queries:
             try:
-                answer = self._asking.instant(query)
+                answer = self._asking.pods(query, node_label=self._node_label)
             except MetricsError as error:
                 self.failure = self.failure or error
                 if isinstance(error, PrometheusUnreachable):
@@ -305,9 +309,7 @@ class _Shards:
 
 def _own_pods(usage: PodUsage, directory: NodeDirectory) -> int:
     """How many pods of the cluster have a usage."""
-    if not directory.pod_nodes:
-        return len(usage.usage)
-    return len(directory.pod_nodes.keys() & {(namespace, pod) for namespace, pod, _ in usage.usage})
+    return usage.usage.pods_known if directory.pod_nodes else len(usage.usage)
 
 
 def _read_capacity(asking: Asking, plan: SignalPlan, *, spec: Spec) -> _Reading:

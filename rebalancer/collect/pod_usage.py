@@ -1,31 +1,38 @@
 """From the series of the pod queries to one usage a pod and node, and into how many queries the pods of a large cluster are divided.
 
 A pod is known here by namespace, name and the node it was measured on. A StatefulSet's pod that moved a minute ago still has a series on
-the old node: only the key with the node keeps the two apart.
+the old node: only the key with the node keeps the two apart. Keys are numbers while they are joined, since there are hundreds of thousands.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
+import numpy as np
+
+from rebalancer.collect.pod_book import NOBODY, Placing, pods_of_labels
+from rebalancer.collect.pod_samples import PlacedPod, PodSamples
 from rebalancer.collect.prometheus_wire import Answer
-from rebalancer.collect.resolve import resolve, show
+from rebalancer.collect.resolve import show
 from rebalancer.collect.samples import NodeDirectory
 from rebalancer.collect.sanity import Dropped, DropReason, believed
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
+
+__all__ = ["PODS_PER_QUERY", "PlacedPod", "PodUsage", "assemble_pods", "shards"]
 
 PODS_PER_QUERY = 20_000
 """Some five megabytes of answer; the number of queries follows from the number of pods, never from that of workloads."""
-
-PlacedPod = tuple[str, str, str]
-"""(namespace, pod, node name or empty where the series does not say)"""
+_SHIFT = 32
+"""A pod's number and its place are one number: the pod's above so many bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodUsage:
-    usage: Mapping[PlacedPod, float]
+    usage: PodSamples
     dropped: Dropped
     notes: tuple[str, ...] = ()
 
@@ -33,7 +40,7 @@ class PodUsage:
 def shards(*, directory: NodeDirectory, namespaces: Sequence[str], pods: int) -> tuple[tuple[str, ...] | None, ...]:
     """Namespaces divided so that each query yields about `PODS_PER_QUERY` pods; ``(None,)``: one query for all."""
     counts: Counter[str] = Counter(dict.fromkeys(namespaces, 0))
-    counts.update(namespace for namespace, _ in directory.pod_nodes)
+    counts.update(map(itemgetter(0), directory.pod_nodes))
     wanted = math.ceil(max(pods, len(directory.pod_nodes)) / PODS_PER_QUERY)
     wanted = min(wanted, len(counts))
     if wanted <= 1:
@@ -55,69 +62,107 @@ def assemble_pods(
 
     A pod with two series on one node is unknown, one on a node that is not ours is foreign.
     """
-    dropped: Dropped = Counter()
-    usage: dict[PlacedPod, float] = {}
-    seen: set[PlacedPod] = set()
-    twice: dict[PlacedPod, str] = {}
+    joining = _Joining(directory, node_label)
     for answer in answers:
         values, counted = believed(answer, maximum=maximum)
-        dropped.update(counted)
-        stale = answer.stamps < at - max_age_s
-        first: dict[PlacedPod, int] = {}
-        placed = zip(_keys(answer, directory=directory, node_label=node_label), values[:, -1].tolist(), stale.tolist(), strict=True)
-        for row, (key, value, is_stale) in enumerate(placed):
-            if key is None:
-                dropped[DropReason.FOREIGN] += 1
-            elif key in first or key in seen:
-                twice.setdefault(key, f"{_shown(answer, first.get(key), key)} and {show(answer.labels[row])}")
-                dropped[DropReason.AMBIGUOUS] += 1
-            else:
-                first[key] = row
-                if is_stale:
-                    dropped[DropReason.STALE] += 1
-                elif value == value:  # every amount that is believed is finite
-                    usage[key] = value
-        seen.update(first)
-    for key in twice:
-        dropped[DropReason.AMBIGUOUS] += usage.pop(key, None) is not None
-    return PodUsage(usage=usage, dropped=+dropped, notes=_notes(twice))
+        joining.dropped.update(counted)
+        joining.take(answer, values[:, -1], stale=answer.stamps < at - max_age_s)
+    return joining.usage()
 
 
-def _keys(answer: Answer, *, directory: NodeDirectory, node_label: str | None) -> list[PlacedPod | None]:
-    """The pod behind each series; None where it is no pod, or one on a node that is not ours."""
-    keys: list[PlacedPod | None] = []
-    namespaces: dict[str, str] = {}
-    for labels, node in zip(answer.labels, _nodes(answer, directory=directory, node_label=node_label), strict=True):
-        pod = labels.get("exported_pod") or labels.get("pod", "")
-        if node is None or not pod:
-            keys.append(None)
-        else:
-            namespace = labels.get("exported_namespace") or labels.get("namespace", "")
-            keys.append((namespaces.setdefault(namespace, namespace), pod, node))  # few namespaces, many pods: each name is kept once
-    return keys
+class _Joining:
+    """What the shards so far have told. A pod on a node is one number, its key; what is told of a key first counts."""
 
+    def __init__(self, directory: NodeDirectory, node_label: str | None) -> None:
+        self.dropped: Dropped = Counter()
+        self._directory, self._node_label = directory, node_label
+        self._placing: Placing | None = None
+        self._keys: list[IntArray] = []
+        self._values: list[FloatArray] = []
+        """NaN where nothing of the first series of a key may be used."""
+        self._seen = np.zeros(len(directory.pod_keys), dtype=np.bool_)
+        """Known pods of which some series was told."""
+        self._twice: set[int] = set()
+        self._shown = ""
+        """The first pod that was told of twice, with two of its series."""
 
-def _shown(answer: Answer, row: int | None, key: PlacedPod) -> str:
-    """The first series of a pod; of one in another shard only what makes its key is left."""
-    return show(answer.labels[row]) if row is not None else show(dict(zip(("namespace", "pod", "node"), key, strict=True)))
+    def take(self, answer: Answer, values: FloatArray, *, stale: BoolArray) -> None:
+        pods = answer.pods or pods_of_labels(answer.labels, self._node_label)
+        placing = pods.book.placing(self._directory)
+        where = placing.locate(pods.numbers)
+        own = np.flatnonzero((where.pod != NOBODY) & (where.node != NOBODY))
+        number, node = self._in_one_numbering(placing, where.pod[own], where.node[own])
+        self.dropped[DropReason.FOREIGN] += len(answer) - len(own)
+        keys = (number << _SHIFT) | node
+        first, again = self._told_before(keys, number)
+        if len(again):
+            self._note_twice(answer, own, keys, again)
+        kept = own[first]
+        self.dropped[DropReason.STALE] += int(stale[kept].sum())
+        self._keys.append(keys[first])
+        self._values.append(np.where(stale[kept], np.nan, values[kept]))
 
+    def usage(self) -> PodUsage:
+        keys = np.concatenate(self._keys) if self._keys else np.zeros(0, dtype=np.int64)
+        values = np.concatenate(self._values) if self._values else np.zeros(0)
+        usable = ~np.isnan(values)  # every amount that is believed is finite
+        if self._twice:
+            doubled = np.isin(keys, list(self._twice))
+            self.dropped[DropReason.AMBIGUOUS] += int((usable & doubled).sum())
+            usable &= ~doubled
+        samples = PodSamples(
+            known=self._directory.pod_keys,
+            strangers=tuple(self._placing.strangers) if self._placing is not None else (),
+            nodes=self._placing.nodes if self._placing is not None else (),
+            pod=keys[usable] >> _SHIFT,
+            place=keys[usable] & ((1 << _SHIFT) - 1),
+            value=values[usable],
+        )
+        return PodUsage(usage=samples, dropped=+self.dropped, notes=self._notes())
 
-def _nodes(answer: Answer, *, directory: NodeDirectory, node_label: str | None) -> list[str | None]:
-    """Node of each series, empty where nothing can be said, None where it names a node that is not ours.
+    def _notes(self) -> tuple[str, ...]:
+        if not self._twice:
+            return ()
+        return (f"{len(self._twice)} pods have more than one series and are unknown, such as {self._shown}",)
 
-    If no series at all can be placed, the labels do not say the node here, and none is taken for foreign.
-    """
-    places = [(labels.get(node_label or "node", ""), "" if node_label else labels.get("instance", "")) for labels in answer.labels]
-    distinct = list(dict.fromkeys(places))
-    as_labels = [{node_label or "node": node, "instance": instance} for node, instance in distinct]
-    found = resolve(as_labels, directory=directory, forced=node_label)
-    node_of = dict(zip(distinct, found.nodes, strict=True))
-    says = found.matched > 0
-    return [node_of[place] or (None if says and any(place) else "") for place in places]
+    def _in_one_numbering(self, placing: Placing, number: IntArray, node: IntArray) -> tuple[IntArray, IntArray]:
+        """Answers of one client share a book, and so the numbers; those of another book have strangers of their own numbers."""
+        if self._placing is None or self._placing is placing:
+            self._placing = placing
+            return number, node
+        known, strangers = len(self._directory.pod_keys), tuple(placing.strangers)
+        ours = self._placing.strangers
+        mapped = [n if n < known else known + ours.setdefault(strangers[n - known], len(ours)) for n in number.tolist()]
+        return np.array(mapped, dtype=np.int64), node
 
+    # ---- twice --------------------------------------------------------------------------------------------------------
 
-def _notes(twice: Mapping[PlacedPod, str]) -> tuple[str, ...]:
-    if not twice:
-        return ()
-    (namespace, pod, _), shown = next(iter(twice.items()))
-    return (f"{len(twice)} pods have more than one series and are unknown, such as {namespace}/{pod}: {shown}",)
+    def _told_before(self, keys: IntArray, number: IntArray) -> tuple[IntArray, IntArray]:
+        """Positions in ``keys`` at which a key is told of for the first time, and the others, each in their order."""
+        _, first = np.unique(keys, return_index=True)
+        fresh = np.zeros(len(keys), dtype=np.bool_)
+        fresh[first] = True
+        known = number < len(self._seen)
+        if self._seen[number[known]].any() or not known.all():  # else no key can have been told of by another shard
+            fresh &= ~np.isin(keys, np.concatenate((np.zeros(0, dtype=np.int64), *self._keys)))
+        self._seen[number[known]] = True
+        return np.flatnonzero(fresh), np.flatnonzero(~fresh)
+
+    def _note_twice(self, answer: Answer, own: IntArray, keys: IntArray, again: IntArray) -> None:
+        self.dropped[DropReason.AMBIGUOUS] += len(again)
+        if not self._twice:
+            second = int(again[0])
+            namespace, pod, node = self._placed(int(keys[second]))
+            first = int(np.flatnonzero(keys == keys[second])[0])
+            # Of a series in another shard only what makes its key is left.
+            shown = show(answer.labels[own[first]] if first < second else {"namespace": namespace, "pod": pod, "node": node})
+            self._shown = f"{namespace}/{pod}: {shown} and {show(answer.labels[own[second]])}"
+        self._twice.update(keys[again].tolist())
+
+    def _placed(self, key: int) -> PlacedPod:
+        number, known = key >> _SHIFT, len(self._directory.pod_keys)
+        placing = self._placing
+        if placing is None:
+            raise AssertionError("who was told of twice was placed")
+        pod = self._directory.pod_keys[number] if number < known else tuple(placing.strangers)[number - known]
+        return (*pod, placing.nodes[key & ((1 << _SHIFT) - 1)])

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import email.utils
 import queue
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -24,9 +26,19 @@ import urllib3
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
+from rebalancer.collect.pod_book import PodBook, PodSeries
 from rebalancer.collect.prometheus_errors import Asked, bad_answer, out_of_time, stopped_by_network, too_many_points, wrong_kind
 from rebalancer.collect.prometheus_session import AnswerTooLarge, AnswerTooSlow, Exchange, FileCredentials, PostSession, prepare_session
-from rebalancer.collect.prometheus_wire import Answer, ResultType, answer_on_grid
+from rebalancer.collect.prometheus_wire import (
+    Answer,
+    Decode,
+    Decoded,
+    Envelope,
+    ResultType,
+    answer_on_grid,
+    decode_raw_series,
+    decode_series,
+)
 from rebalancer.deadline import Deadline
 from rebalancer.errors import SettingsError
 
@@ -66,7 +78,8 @@ class _Connection:
 
 
 class Prometheus:
-    """Thread-safe; at most ``max_in_flight`` queries are under way at once. Remembers no value of any answer."""
+    """Thread-safe; at most ``max_in_flight`` queries are under way at once. Remembers no value of any answer, but which pods were spoken
+    of (`pod_book`)."""
 
     def __init__(self, access: PrometheusAccess, *, pause_s: float = 0.5) -> None:
         """``pause_s`` is the wait before a second try when the server names none; it doubles before a third.
@@ -88,6 +101,8 @@ class Prometheus:
             verify = str(access.ca_file)
         self._idle: queue.SimpleQueue[_Connection] = queue.SimpleQueue()
         self._all: list[_Connection] = []
+        self._booking = threading.Lock()
+        self._book: PodBook | None = None
         for _ in range(max(1, access.max_in_flight)):
             session = prepare_session(verify=verify, credentials=credentials, headers=access.headers)
             # No retries below us: urllib3 would sleep for as long as a Retry-After says, past any deadline.
@@ -97,6 +112,35 @@ class Prometheus:
 
     def instant(self, query: str, *, at: float, deadline: Deadline, name: str = "") -> Answer:
         """One value a series at ``at`` (unix seconds). Raises PrometheusUnreachable, PrometheusRefused, SettingsError, Interrupted."""
+        return self._instant(query, at=at, deadline=deadline, name=name, decode=decode_series)
+
+    def pods(self, query: str, *, at: float, deadline: Deadline, name: str = "", node_label: str | None = None) -> Answer:
+        """As `instant`, for a query of which each series is a pod's: `Answer.pods` says whose, and other labels are not read at once.
+
+        ``node_label``: the only label that may name the node; None: the usual ones.
+        """
+        return self._instant(query, at=at, deadline=deadline, name=name, decode=partial(_decode_pods, self._book_for(node_label)))
+
+    def _book_for(self, node_label: str | None) -> PodBook:
+        with self._booking:
+            if self._book is None or self._book.node_label != node_label:
+                self._book = PodBook(node_label)
+            return self._book
+
+    def cycle_is_over(self) -> None:
+        """Let go of what only this cycle needed, and of pods that are long gone."""
+        with self._booking:
+            if self._book is not None and self._book.outgrown():
+                self._book = None
+            if self._book is not None:
+                self._book.rest()
+
+    def rest(self) -> None:
+        """Nothing is asked for a while: remember nothing."""
+        with self._booking:
+            self._book = None
+
+    def _instant(self, query: str, *, at: float, deadline: Deadline, name: str, decode: Decode) -> Answer:
         moment = round(at, 3)
         asked = Asked(query=name or _short(query), url=self.url)
 
@@ -104,7 +148,7 @@ class Prometheus:
             own = {"time": f"{moment:.3f}", "timeout": f"{server_s:.3f}"}
             client.custom_query(query, params={**self.access.parameters, **own}, timeout=timeout)
 
-        exchange = self._exchange(asked, send, deadline)
+        exchange = self._exchange(asked, send, deadline, decode=decode)
         return _answer(asked, exchange, wanted=ResultType.VECTOR, times=np.array([moment]), step_s=1.0)
 
     def range(self, query: str, *, start: float, end: float, step_s: float, deadline: Deadline, name: str = "") -> Answer:
@@ -150,12 +194,18 @@ class Prometheus:
             self._idle.put(connection)
 
     def _exchange(
-        self, asked: Asked, send: Callable[[PrometheusConnect, tuple[float, float], float], None], deadline: Deadline
+        self,
+        asked: Asked,
+        send: Callable[[PrometheusConnect, tuple[float, float], float], None],
+        deadline: Deadline,
+        *,
+        decode: Decode = decode_series,
     ) -> Exchange:
         """Send until there is an answer that is worth having, at most `ATTEMPTS` times and never past the deadline."""
         attempt = 1
         while True:
             with self._connection(asked, deadline) as connection:
+                connection.session.decode = decode
                 outcome = self._attempt(asked, connection, send, deadline)
             if isinstance(outcome, Exchange):
                 error = bad_answer(asked, outcome, attempts=attempt)
@@ -206,7 +256,13 @@ def _answer(
     kind = envelope.data.result_type if envelope.data is not None else ""
     if kind != wanted.value:
         raise wrong_kind(asked, wanted=wanted.value, got=kind)
-    return answer_on_grid(name=asked.query, series=exchange.series, times=times, step_s=step_s, envelope=envelope)
+    found = exchange.decoded
+    return answer_on_grid(name=asked.query, series=found.series, times=times, step_s=step_s, envelope=envelope, pods=found.pods)
+
+
+def _decode_pods(book: PodBook, envelope: Envelope) -> Decoded:
+    series = decode_raw_series(envelope)
+    return Decoded(series, PodSeries(book, book.read([one.metric for one in series])))
 
 
 def _broken_connection(error: Exception) -> bool:

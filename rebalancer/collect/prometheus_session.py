@@ -15,7 +15,7 @@ import msgspec
 import requests
 from requests.auth import AuthBase, HTTPBasicAuth
 
-from rebalancer.collect.prometheus_wire import Envelope, WireSeries, decode_envelope, decode_series
+from rebalancer.collect.prometheus_wire import Decode, Decoded, Envelope, decode_envelope, decode_series
 from rebalancer.errors import SettingsError
 
 MAX_BODY_BYTES = 256 * 2**20
@@ -39,7 +39,7 @@ class Exchange:
     headers: Mapping[str, str]
     body: bytes
     envelope: Envelope | None
-    series: list[WireSeries] = field(default_factory=list)
+    decoded: Decoded = field(default_factory=Decoded)
 
 
 class DecodedResponse(requests.Response):
@@ -48,7 +48,7 @@ class DecodedResponse(requests.Response):
     def __init__(self, exchange: Exchange) -> None:
         super().__init__()
         self.status_code = exchange.status
-        self._series = exchange.series
+        self._series = exchange.decoded.series
 
     @property
     def content(self) -> bytes:
@@ -67,6 +67,8 @@ class PostSession(requests.Session):
         self.exchange: Exchange | None = None
         self.overdue: Callable[[], bool] = lambda: False
         """Set before each request: is the time for the body over?"""
+        self.decode: Decode = decode_series
+        """Set before each request: what becomes of the series."""
 
     def request(  # type: ignore[override]
         self, method: str | bytes, url: str | bytes, params: Any = None, data: Any = None, **rest: Any
@@ -78,13 +80,13 @@ class PostSession(requests.Session):
         with super().request(method, url, params=params, data=data, **rest) as response:
             body = self._read(response)
         envelope: Envelope | None = None
-        series: list[WireSeries] = []
+        decoded = Decoded()
         try:
             envelope = decode_envelope(body)
-            series = decode_series(envelope)
+            decoded = self.decode(envelope)
         except (msgspec.DecodeError, UnicodeDecodeError):
             envelope = None
-        self.exchange = Exchange(response.status_code, response.headers, body, envelope, series)
+        self.exchange = Exchange(response.status_code, response.headers, body, envelope, decoded)
         return DecodedResponse(self.exchange)
 
     def _read(self, response: requests.Response) -> bytes:

@@ -2,20 +2,28 @@
 
 Values travel as strings (``"NaN"`` and ``"+Inf"`` too). They become float64 here and nothing is judged: what a NaN or an infinity means is
 for `sanity` to say. A value that is no number at all becomes NaN and is counted, so that it can never be read as 0.
+
+Series of pods come by the hundred thousand, with the same labels in each cycle. Their labels stay bytes, by which `pod_book` knows them;
+they are decoded here only if somebody wants to show them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, overload
 
 import msgspec
 import numpy as np
 
 from rebalancer.state.arrays import BoolArray, FloatArray
 
+if TYPE_CHECKING:
+    from rebalancer.collect.pod_book import PodSeries
+
 Labels = Mapping[str, str]
+WireValue = tuple[float, str | float | None]
 PARTIAL = "the answer is partial, a part of the storage was not reached"
 
 
@@ -26,8 +34,27 @@ class ResultType(Enum):
 
 class WireSeries(msgspec.Struct):
     metric: dict[str, str]
-    value: tuple[float, str | float | None] | None = None
-    values: list[tuple[float, str | float | None]] = []
+    value: WireValue | None = None
+    values: list[WireValue] = []
+
+
+class RawSeries(msgspec.Struct, gc=False):
+    """A series whose labels stay bytes."""
+
+    metric: msgspec.Raw
+    value: WireValue | None = None
+    values: tuple[WireValue, ...] = ()
+
+
+class NumberSeries(msgspec.Struct, gc=False):
+    """The same of an instant query of which every value is a number, which the decoder reads by itself."""
+
+    metric: msgspec.Raw
+    value: tuple[float, float]
+
+
+class _Labelled(msgspec.Struct):
+    metric: dict[str, str]
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -50,6 +77,22 @@ class Envelope(msgspec.Struct, rename="camel"):
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _SERIES = msgspec.json.Decoder(list[WireSeries])
+_RAW_SERIES = msgspec.json.Decoder(list[RawSeries])
+_NUMBER_SERIES = msgspec.json.Decoder(list[NumberSeries], strict=False)  # a number in a text
+_LABELLED = msgspec.json.Decoder(list[_Labelled])
+
+Series = Sequence[WireSeries] | Sequence[RawSeries] | Sequence[NumberSeries]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The series of an answer. ``pods``: whose they are, where their labels stay bytes."""
+
+    series: Series = ()
+    pods: PodSeries | None = None
+
+
+Decode = Callable[[Envelope], Decoded]
 
 
 def decode_envelope(body: bytes) -> Envelope:
@@ -57,11 +100,44 @@ def decode_envelope(body: bytes) -> Envelope:
     return _ENVELOPE.decode(body)
 
 
-def decode_series(envelope: Envelope) -> list[WireSeries]:
+def decode_series(envelope: Envelope) -> Decoded:
     """The series of a vector or a matrix, none for anything else. Raises msgspec.DecodeError."""
     if envelope.data is None or envelope.data.result_type not in ("vector", "matrix"):
+        return Decoded()
+    return Decoded(_SERIES.decode(envelope.data.result))
+
+
+def decode_raw_series(envelope: Envelope) -> Sequence[NumberSeries] | Sequence[RawSeries]:
+    """The same with labels that stay bytes, whatever they are. Raises msgspec.DecodeError."""
+    if envelope.data is None or envelope.data.result_type not in ("vector", "matrix"):
         return []
-    return _SERIES.decode(envelope.data.result)
+    try:
+        return _NUMBER_SERIES.decode(envelope.data.result)
+    except msgspec.ValidationError:
+        return _RAW_SERIES.decode(envelope.data.result)
+
+
+class LabelsOnDemand(Sequence[Labels]):
+    """All labels of the series of a result, decoded when somebody first looks."""
+
+    def __init__(self, result: msgspec.Raw, count: int) -> None:
+        self._result, self._count = result, count
+        self._labels: tuple[Labels, ...] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, row: int) -> Labels: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Labels]: ...
+    def __getitem__(self, row: int | slice) -> Labels | Sequence[Labels]:
+        if self._labels is None:
+            try:
+                self._labels = tuple(one.metric for one in _LABELLED.decode(self._result))
+            except msgspec.DecodeError:  # a label that nobody reads is no text
+                self._labels = ({},) * self._count
+        return self._labels[row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +146,7 @@ class Answer:
 
     name: str
     """Name of the query, for people."""
-    labels: tuple[Labels, ...]
+    labels: Sequence[Labels]
     times: FloatArray
     """(points,) unix seconds, for which values were asked."""
     stamps: FloatArray
@@ -86,14 +162,32 @@ class Answer:
     warnings: tuple[str, ...] = ()
     """Not empty: the answer is partial."""
     infos: tuple[str, ...] = ()
+    pods: PodSeries | None = None
+    """Which pod each series is of, where that is all that was wanted."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
-def answer_on_grid(*, name: str, series: Sequence[WireSeries], times: FloatArray, step_s: float, envelope: Envelope) -> Answer:
+def answer_on_grid(
+    *, name: str, series: Series, times: FloatArray, step_s: float, envelope: Envelope, pods: PodSeries | None = None
+) -> Answer:
     """Put every value on the point of ``times`` that it was computed for; with one point, a value belongs there whatever its time is."""
-    samples = [one.values if one.value is None else (one.value,) for one in series]
+    labels = _labels(series, envelope)
+    if len(times) == 1 and series and isinstance(series[0], NumberSeries):
+        flat = np.array([one.value for one in series], dtype=np.float64)
+        return Answer(
+            name=name,
+            labels=labels,
+            times=times,
+            stamps=flat[:, 0],
+            values=flat[:, 1:],
+            present=np.ones((len(series), 1), dtype=np.bool_),
+            warnings=tuple(envelope.warnings or ()),
+            infos=tuple(envelope.infos or ()),
+            pods=pods,
+        )
+    samples = [_samples(one) for one in series]
     lengths = np.fromiter(map(len, samples), dtype=np.int64, count=len(samples))
     numbers, unparsable = _numbers([text for each in samples for _, text in each])
     sent_at = np.array([stamp for each in samples for stamp, _ in each], dtype=np.float64)
@@ -112,7 +206,7 @@ def answer_on_grid(*, name: str, series: Sequence[WireSeries], times: FloatArray
     stamps[there] = sent_at[np.cumsum(lengths)[there] - 1]
     return Answer(
         name=name,
-        labels=tuple(one.metric for one in series),
+        labels=labels,
         times=times,
         stamps=stamps,
         values=values,
@@ -121,7 +215,20 @@ def answer_on_grid(*, name: str, series: Sequence[WireSeries], times: FloatArray
         off_grid=int((~inside).sum()),
         warnings=(*(envelope.warnings or ()), *((PARTIAL,) if envelope.is_partial else ())),
         infos=tuple(envelope.infos or ()),
+        pods=pods,
     )
+
+
+def _labels(series: Series, envelope: Envelope) -> Sequence[Labels]:
+    if series and not isinstance(series[0], WireSeries) and envelope.data is not None:
+        return LabelsOnDemand(envelope.data.result, len(series))
+    return tuple(one.metric for one in series if isinstance(one, WireSeries))
+
+
+def _samples(one: WireSeries | RawSeries | NumberSeries) -> Sequence[WireValue]:
+    if isinstance(one, NumberSeries):
+        return (one.value,)
+    return one.values if one.value is None else (one.value,)
 
 
 def _numbers(texts: Sequence[str | float | None]) -> tuple[FloatArray, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalancer.collect.pod_samples import joined
 from rebalancer.collect.samples import PodKey, Samples, SignalSamples
 from rebalancer.collect.sanity import DropReason
 from rebalancer.state.arrays import FloatArray, IntArray
@@ -99,37 +100,25 @@ def pod_columns(
 
     What is more than a node can give, no pod can have used, neither one that is there nor one that has left.
     """
-    most = most_believable(capacity, samples)
-    absurd = 0
+    most = np.vstack((most_believable(capacity, samples), np.full((1, len(samples.signals)), np.inf)))  # of no node, row -1: anything
+    on_node = np.append(node, -1)
     measured = np.full((len(node), len(samples.signals)), np.nan)
     departed = np.zeros((len(nodes), len(samples.signals)))
-    foreign = 0
-    on_node: list[int] = node.tolist()
+    foreign = absurd = 0
     for column, signal in enumerate(samples.signals):
-        nodeless: dict[int, float] = {}
-        values = [np.nan] * len(on_node)
-        gone: dict[int, float] = {}
-        for (namespace, pod, node_name), value in signal.pod_usage.items():
-            row = pods.get((namespace, pod), -1)
-            if not node_name and row >= 0:
-                nodeless[row] = value
-                continue
-            where = nodes.get(node_name, -1)
-            if where < 0:
-                foreign += 1
-            elif row >= 0 and on_node[row] == where:
-                values[row] = value
-            elif value > most[where, column]:
-                absurd += 1
-            elif value == value:  # NaN is no usage that could have left
-                gone[where] = gone.get(where, 0.0) + value
-        for row, value in nodeless.items():
-            if np.isnan(values[row]):
-                values[row] = value
-        measured[:, column] = values
-        for where, value in gone.items():
-            departed[where, column] = value
-    bound = np.vstack((most, np.full((1, most.shape[1]), np.inf)))[node]  # a pod on no node has row -1
-    spoiled = measured > bound
+        found = joined(signal.pod_usage, pods=pods, nodes=nodes)
+        by_name = found.nodeless & (found.row >= 0)
+        measured[found.row[by_name], column] = found.value[by_name]
+        ours = ~by_name & (found.where >= 0)
+        foreign += int((~by_name & (found.where < 0)).sum())
+        here = ours & (found.row >= 0) & (on_node[found.row] == found.where)
+        known = here & ~np.isnan(found.value)
+        measured[found.row[known], column] = found.value[known]  # a series that names the node knows better than one that does not
+        away = ours & ~here
+        too_much = away & (found.value > most[found.where, column])
+        absurd += int(too_much.sum())
+        left = away & ~too_much & ~np.isnan(found.value)  # NaN is no usage that could have left
+        departed[:, column] = np.bincount(found.where[left], weights=found.value[left], minlength=len(nodes))
+    spoiled = measured > most[node]
     measured[spoiled] = np.nan
     return PodUsageColumns(measured=measured, departed=departed, dropped=_counted(absurd=absurd + int(spoiled.sum()), foreign=foreign))

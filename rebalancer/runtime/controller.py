@@ -68,6 +68,7 @@ class Controller:
         """Observe nothing until the next cycle. Called by the thread that runs the cycles."""
         if self._source is not None:
             self._source.rest()
+        self._prometheus.rest()
 
     def cycle(
         self,
