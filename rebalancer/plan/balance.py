@@ -2,11 +2,13 @@
 
 For a hot node the excess over ``target`` is covered by the smallest set of its pods (`plan.victims`). Each candidate passes the gates, then
 the prediction of its landing; what is accepted is booked at once on the plan's budgets, on the scheduler's room and on the load of both
-ends, so that the next decision sees it. Draining stops at ``target``.
+ends, so that the next decision sees it. After each pod the node that is the worst then is next, one over ``high`` before one that only may
+swing over it: where budgets end before all is done, they were spent on what helps most. Draining stops at ``target``.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -52,7 +54,12 @@ class Balance:
         pods_on = _pods_by_node(bench.scene.state)
         for source in sources:
             self._gather(bench, source, pods_on(source.node), refused)
-            self._drain(bench, source, moves, refused)
+        waiting = [(self._urgency(bench, source), rank, source) for rank, source in enumerate(sources)]
+        heapq.heapify(waiting)
+        while waiting:
+            _, rank, source = heapq.heappop(waiting)
+            if self._relieve(bench, source, moves, refused):
+                heapq.heappush(waiting, (self._urgency(bench, source), rank, source))
         return Proposal(self.name, tuple(moves), tuple(refused), _outcome(bench, sources, moves, refused))
 
     def _sources(self, bench: Bench) -> list[_Source]:
@@ -72,22 +79,28 @@ class Balance:
             else:
                 source.open.append(pod)
 
-    def _drain(self, bench: Bench, source: _Source, moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> None:
+    def _urgency(self, bench: Bench, source: _Source) -> tuple[bool, float]:
+        """The least is relieved next: nodes that are over high now, then by how bad they are."""
+        at, f = np.array([source.node]), bench.findings
+        over = bool((source.hot & (bench.loads.load(at)[0] > f.high[source.node])).any())
+        return not over, -float(bench.loads.badness(at, bench.loads.reach(at))[0])
+
+    def _relieve(self, bench: Bench, source: _Source, moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> bool:
+        """Take one pod off the node. False when nothing more is to be done there; then every pod of it has its move or its refusal."""
+        if not source.open:
+            return False
         f, state = bench.findings, bench.scene.state
         column = int(np.argmax(np.where(source.hot, f.reach[source.node] / f.high[source.node], -np.inf)))
-        destinations_left = bool(bench.destinations.open_nodes(int(f.pool[source.node])).any())
-        while source.open:
-            need = self._need(bench, source)
-            if not (need > 0).any():
-                refused.extend((pod, self._not_needed(bench, source, column)) for pod in source.open)
-                return
-            if not destinations_left:
-                target = format_percent(f.target[source.node, column])
-                reason = f"no node of the pool is at or under target on every signal ({state.signals[column].name} target {target})"
-                refused.extend((pod, Refusal(PlanGate.NO_BETTER_PLACE.value, reason, retryable=True)) for pod in source.open)
-                return
-            if not self._take_one(bench, source, need, moves, refused):
-                return
+        need = self._need(bench, source)
+        if not (need > 0).any():
+            refused.extend((pod, self._not_needed(bench, source, column)) for pod in source.open)
+            return False
+        if source.taken == 0 and not bench.destinations.open_nodes(int(f.pool[source.node])).any():
+            target = format_percent(f.target[source.node, column])
+            reason = f"no node of the pool is at or under target on every signal ({state.signals[column].name} target {target})"
+            refused.extend((pod, Refusal(PlanGate.NO_BETTER_PLACE.value, reason, retryable=True)) for pod in source.open)
+            return False
+        return self._take_one(bench, source, need, moves, refused)
 
     def _need(self, bench: Bench, source: _Source) -> FloatArray:
         reach = bench.loads.reach(np.array([source.node]))[0]

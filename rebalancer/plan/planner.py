@@ -121,10 +121,12 @@ def _warm(findings: Findings) -> BoolArray:
 
 
 def _keeping_taints(state: ClusterState, findings: Findings, *, enabled: bool) -> BoolArray:
-    """(nodes,) nodes that carry our soft taint from before and keep it (see `act.tainting`); the others lose it before the first move."""
-    if not enabled:
-        return np.zeros(len(state.nodes.names), dtype=np.bool_)
+    """(nodes,) nodes that carry our soft taint from before and keep it (see `act.tainting`); the others lose it before the first move.
+
+    What a node outside of every pool carries is another controller's, and stays.
+    """
     present = np.array(
         [any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in taints) for taints in state.nodes.taints], dtype=np.bool_
     )
-    return np.asarray(present & _warm(findings), dtype=np.bool_)
+    foreign = findings.pool < 0
+    return np.asarray(present & (foreign | _warm(findings) if enabled else foreign), dtype=np.bool_)
