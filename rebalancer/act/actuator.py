@@ -13,6 +13,7 @@ from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted
 from rebalancer.plan.model import Move, Plan
+from rebalancer.policy.model import Pool
 from rebalancer.state.tables import WorkloadRef
 
 
@@ -30,8 +31,11 @@ class Actuator(Protocol):
         """Say on the workload that it is not moved for a while. Called once for each rest; raises nothing."""
         ...
 
-    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
-        """Remove everything of ours that steers or marks, from this process or an earlier one. Returns sentences."""
+    def clean_up(self, *, deadline: Deadline, pools: tuple[Pool, ...] | None = None) -> tuple[str, ...]:
+        """Remove everything of ours that steers or marks, from this process or an earlier one. Returns sentences.
+
+        Only from nodes that ``pools`` claim and from their pods, since the others may be another controller's; None: from all.
+        """
         ...
 
 

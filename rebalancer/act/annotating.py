@@ -1,6 +1,7 @@
 """Annotate mode: marks the candidates of a plan on their pods, for people and for other controllers, and evicts nothing.
 
 The mark is one annotation with the reason, the gain, the destination and an end; what the newest plan does not name any more is taken off.
+A mark that names a source outside of the policy's pools is another controller's, and stays.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import msgspec
 from rebalancer.act.names import CANDIDATE
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
+from rebalancer.detect.pools import claimed
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesForbidden, KubernetesNotFound, KubernetesThrottled
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import Resource, list_all
 from rebalancer.kube.operations import pod_path
 from rebalancer.kube.patches import annotate
+from rebalancer.kube.resources import NODES
 from rebalancer.kube.wire import MetadataWire
 from rebalancer.plan.model import Move, Plan, PodRef
+from rebalancer.policy.model import Pool
 from rebalancer.state.tables import WorkloadRef
 from rebalancer.units import format_time
 
@@ -43,7 +47,8 @@ class AnnotateActuator:
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
         wanted = {move.pod.uid for move in plan.moves}
-        return Prepared(self._take_off(keep=wanted, deadline=deadline))
+        foreign = {report.name for report in plan.nodes if report.pool is None}
+        return Prepared(self._take_off(keep=wanted, foreign=foreign, deadline=deadline))
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         mark = CandidateMark(
@@ -70,15 +75,22 @@ class AnnotateActuator:
     def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
         """Nothing was evicted in this mode, so there is nobody to tell."""
 
-    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
-        return self._take_off(keep=set(), deadline=deadline)
+    def clean_up(self, *, deadline: Deadline, pools: tuple[Pool, ...] | None = None) -> tuple[str, ...]:
+        foreign: set[str] = set()
+        if pools is not None:
+            nodes = [node.metadata for node in list_all(self._client, NODES, deadline=deadline).items]
+            foreign = {node.name for node in nodes if not claimed(pools, node.labels or {})}
+        return self._take_off(keep=set(), foreign=foreign, deadline=deadline)
 
-    def _take_off(self, *, keep: set[str], deadline: Deadline) -> tuple[str, ...]:
-        """Remove the mark from every pod that carries it and is not in ``keep`` (uids)."""
+    def _take_off(self, *, keep: set[str], foreign: set[str], deadline: Deadline) -> tuple[str, ...]:
+        """Remove the mark from every pod that carries it, but for those in ``keep`` (uids) and marks of the nodes in ``foreign``."""
         marked = [
             PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)
             for pod in list_all(self._client, _MARKED, deadline=deadline).items
-            if pod.metadata.annotations is not None and pod.metadata.annotations.candidate is not None and pod.metadata.uid not in keep
+            if pod.metadata.annotations is not None
+            and (mark := pod.metadata.annotations.candidate) is not None
+            and pod.metadata.uid not in keep
+            and not (foreign and _source(mark) in foreign)
         ]
         notes: list[str] = []
         removed = 0
@@ -96,3 +108,11 @@ class AnnotateActuator:
         if removed:
             notes.append(f"candidate mark {CANDIDATE} taken off {removed} pod{'s' if removed != 1 else ''}")
         return tuple(notes)
+
+
+def _source(mark: str) -> str:
+    """The node that a mark speaks of; empty where it is none of ours by its form."""
+    try:
+        return msgspec.json.decode(mark, type=CandidateMark).source
+    except msgspec.DecodeError:
+        return ""

@@ -15,6 +15,7 @@ from rebalancer.kube.client import KubeClient
 from rebalancer.kube.events import EventWriter
 from rebalancer.kube.eviction import Eviction, EvictionOutcome, evict, read_pod_identity
 from rebalancer.plan.model import Move, Plan
+from rebalancer.policy.model import Pool
 from rebalancer.state.tables import WorkloadRef
 
 _RESULTS = {
@@ -43,7 +44,7 @@ class EvictActuator:
         self._tainting = SoftTainting(client)
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
-        return self._tainting.steer(taint_work(plan), deadline=deadline)
+        return self._tainting.steer(taint_work(plan, put=self._tainting.put), deadline=deadline)
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         outcome = self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)
@@ -53,8 +54,8 @@ class EvictActuator:
     def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
         self._teller.rest(workload, why, at=at, deadline=deadline)
 
-    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
-        return self._tainting.remove_all(deadline=deadline)
+    def clean_up(self, *, deadline: Deadline, pools: tuple[Pool, ...] | None = None) -> tuple[str, ...]:
+        return self._tainting.remove_all(deadline=deadline, pools=pools)
 
     def _changed(self, move: Move, *, deadline: Deadline) -> Outcome | None:
         """The re-check: why the move does not hold any more. A pod that is gone or leaving is left to `evict`, which says so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.plan.model import Move, Plan
+from rebalancer.policy.model import Pool
 from rebalancer.state.tables import WorkloadRef
 
 
@@ -18,5 +19,5 @@ class RecordingActuator:
     def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
         """Nothing is written; the report says it."""
 
-    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
+    def clean_up(self, *, deadline: Deadline, pools: tuple[Pool, ...] | None = None) -> tuple[str, ...]:
         return ()

@@ -3,22 +3,27 @@
 They are ours by their key, written only on change, and leave as soon as their reason does: when the node is at or under its target,
 when its load is no longer known, when every node of its pool is warm, when the policy gives soft taints up, on clean shutdown, and by
 `rebalancer cleanup`. A crash leaves them to the next start, whose first cycle sees them on the nodes and judges them like its own.
+
+The key is the same for every controller that shares the cluster, so it does not say whose a taint is; the pool does. On a node that no pool
+of the policy claims, a taint is another controller's, and stays, unless this process put it there before the node left its pool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rebalancer.act.names import SOFT_TAINT
 from rebalancer.act.outcome import Prepared
 from rebalancer.deadline import Deadline
+from rebalancer.detect.pools import claimed
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import list_all
 from rebalancer.kube.patches import add_soft_taint, remove_soft_taint
 from rebalancer.kube.resources import NODES
 from rebalancer.plan.model import NodeReport, Plan
+from rebalancer.policy.model import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,14 @@ class TaintWork:
     remove: tuple[str, ...]
 
 
-def taint_work(plan: Plan) -> TaintWork:
-    """What the plan changes about soft taints. A plan without moves adds none, and keeps those whose node is still warm."""
+def taint_work(plan: Plan, *, put: Collection[str] = ()) -> TaintWork:
+    """What the plan changes about soft taints. A plan without moves adds none, and keeps those whose node is still warm.
+
+    ``put``: nodes whose taint is ours although no pool may claim them any more.
+    """
     stay = _warm(plan.nodes) if plan.soft_tainting else set()
     wanted = set(plan.soft_taints)
-    present = {report.name for report in plan.nodes if report.tainted}
+    present = {report.name for report in plan.nodes if report.tainted and (report.pool is not None or report.name in put)}
     return TaintWork(add=tuple(sorted(wanted - present)), remove=tuple(sorted(present - wanted - stay)))
 
 
@@ -59,6 +67,8 @@ class SoftTainting:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
+        self.put: set[str] = set()
+        """Nodes that this process has tainted and not untainted since."""
 
     def apply(self, work: TaintWork, *, deadline: Deadline) -> tuple[str, ...]:
         """What was done or failed, in sentences."""
@@ -77,6 +87,9 @@ class SoftTainting:
                     (added if present else removed).append(name)
                 if present:
                     missing.pop(name)
+                    self.put.add(name)
+                else:
+                    self.put.discard(name)
             except KubernetesError as error:
                 hopeless = isinstance(error, KubernetesForbidden) or deadline.remaining() <= 0
                 left = len(tasks) - done - 1 if hopeless else 0
@@ -90,10 +103,14 @@ class SoftTainting:
             notes.append(f"soft taint {SOFT_TAINT.key} taken off {_listed(removed)}")
         return Prepared(tuple(notes), tuple(missing))
 
-    def remove_all(self, *, deadline: Deadline) -> tuple[str, ...]:
-        """Take ours off every node of the cluster, whoever put it there. Raises KubernetesError when the nodes cannot be listed."""
+    def remove_all(self, *, deadline: Deadline, pools: tuple[Pool, ...] | None = None) -> tuple[str, ...]:
+        """Take them off the nodes of ``pools``, whoever put them there, and off those that this process has tainted; None: off every node.
+
+        Raises KubernetesError when the nodes cannot be listed.
+        """
         nodes = list_all(self._client, NODES, deadline=deadline).items
-        ours = [n.metadata.name for n in nodes if any(t.key == SOFT_TAINT.key for t in n.spec.taints or ())]
+        tainted = [node.metadata for node in nodes if any(taint.key == SOFT_TAINT.key for taint in node.spec.taints or ())]
+        ours = [node.name for node in tainted if pools is None or claimed(pools, node.labels or {}) or node.name in self.put]
         return self.apply(TaintWork(add=(), remove=tuple(sorted(ours))), deadline=deadline)
 
     def _change(self, name: str, *, present: bool, deadline: Deadline) -> bool:

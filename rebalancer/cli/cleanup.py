@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+from typing import Annotated
 
 import typer
 
 from rebalancer.cli.opening import opened
-from rebalancer.cli.options import Context, Kubeconfig, SettingsFile
+from rebalancer.cli.options import Context, Kubeconfig, PolicyFile, SettingsFile
 from rebalancer.cli.output import print_text
 from rebalancer.cli.progress import showing
 
@@ -16,17 +17,30 @@ def register(app: typer.Typer) -> None:
     app.command("cleanup")(cleanup)
 
 
-def cleanup(kubeconfig: Kubeconfig = None, context: Context = None, settings: SettingsFile = None) -> None:
-    """Remove our soft taints from all nodes and our marks from all pods, whoever left them there."""
+Everywhere = Annotated[bool, typer.Option("--all", help="Also from nodes that no pool of the policy claims, and their pods.")]
+
+
+def cleanup(
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    settings: SettingsFile = None,
+    policy: PolicyFile = None,
+    everywhere: Everywhere = False,
+) -> None:
+    """Remove our soft taints from the nodes of the policy's pools and our marks from their pods, whoever left them there.
+
+    Without a policy these are all nodes.
+    """
     from rebalancer.deadline import Deadline
     from rebalancer.policy.model import Mode
     from rebalancer.runtime.session import actuators, kubernetes_client
 
-    session = opened(kubeconfig=kubeconfig, context=context, settings=settings)
+    session = opened(kubeconfig=kubeconfig, context=context, settings=settings, policy=policy)
+    pools = None if everywhere else session.orders.policy.spec.pools
     deadline = Deadline.after(session.settings.cycle_timeout)
     with kubernetes_client(session) as client, showing(f"cleaning up at {client.server}"):
         acts = actuators(client, events=False, instance=socket.gethostname())
-        notes = [note for mode in (Mode.EVICT, Mode.ANNOTATE) for note in acts[mode].clean_up(deadline=deadline)]
+        notes = [note for mode in (Mode.EVICT, Mode.ANNOTATE) for note in acts[mode].clean_up(deadline=deadline, pools=pools)]
     for note in notes:
         print_text(note)
     if not notes:

@@ -22,9 +22,9 @@ from rebalancer.cli.options import (
 )
 from rebalancer.cli.output import print_document
 from rebalancer.cli.progress import showing
-from rebalancer.policy.model import Spec
 from rebalancer.report.registry import Format
 from rebalancer.runtime.considering import Verdict
+from rebalancer.runtime.session import Session
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name; for pods and workloads also NAMESPACE/NAME.", show_default=False)]
 Kind = Annotated[str | None, typer.Option("--kind", help="Kind of the workload, when the name alone is not enough.")]
@@ -126,11 +126,12 @@ def _looked(
     session = opened(kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy)
     with showing("explaining") as display:
         verdict = look(session, snapshot=snapshot, stage=display.stage, strict=False)
-    return verdict, {} if snapshot is not None else _queries(session.orders.policy.spec)
+    return verdict, {} if snapshot is not None else _queries(session)
 
 
-def _queries(spec: Spec) -> Mapping[str, str]:
+def _queries(session: Session) -> Mapping[str, str]:
     """Name -> text of what is asked of Prometheus."""
     from rebalancer.collect.signal_plan import describe_queries
 
-    return {query.name: query.text for query in describe_queries(spec)}
+    recorded = session.settings.prometheus.recording_rules
+    return {query.name: query.text for query in describe_queries(session.orders.policy.spec, recorded=recorded)}

@@ -20,6 +20,8 @@ _MEANS = {
     Mode.EVICT: "mode evict (pods are evicted)",
 }
 OwnNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the controller.")]
+LeaseName = Annotated[str, typer.Option("--lease", help="Name of its Lease (leader_election.lease_name).")]
+StateName = Annotated[str | None, typer.Option("--state", help="Name of its ConfigMap (state_name); else that of the Lease with -state.")]
 Account = Annotated[str, typer.Option("--account", help="Its service account, and the prefix of the roles' names.")]
 PolicyArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The policy file.", show_default=False)]
 
@@ -86,7 +88,14 @@ def _limits(spec: Spec) -> str:
     return f"at most {budgets.total} evictions in {format_duration(budgets.window)}, {budgets.per_node} from one node"
 
 
-def rbac(file: PolicyArgument, mode: ModeChoice = None, namespace: OwnNamespace = "rebalancer", account: Account = "rebalancer") -> None:
+def rbac(
+    file: PolicyArgument,
+    mode: ModeChoice = None,
+    namespace: OwnNamespace = "rebalancer",
+    account: Account = "rebalancer",
+    lease: LeaseName = "rebalancer",
+    state: StateName = None,
+) -> None:
     """Print the roles and bindings that a policy needs, and nothing more, as YAML for kubectl."""
     import yaml
 
@@ -96,7 +105,7 @@ def rbac(file: PolicyArgument, mode: ModeChoice = None, namespace: OwnNamespace 
     policy = load_policy(file)
     chosen = mode or policy.spec.mode
     documents: list[dict[str, object]] = []
-    for role in roles_for(policy.spec, chosen, namespace=namespace):
+    for role in roles_for(policy.spec, chosen, namespace=namespace, lease=lease, memory=state or f"{lease}-state"):
         group, kind = "rbac.authorization.k8s.io", "Role" if role.namespaced else "ClusterRole"
         name = f"{account}-{role.name}"
         metadata = {"name": name, "namespace": namespace} if role.namespaced else {"name": name}

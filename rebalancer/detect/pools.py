@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from rebalancer.errors import PolicyError
@@ -49,3 +51,8 @@ def assign_pools(state: ClusterState, pools: tuple[Pool, ...]) -> IntArray:
     if fallback:
         assigned[assigned < 0] = fallback[0]
     return assigned
+
+
+def claimed(pools: tuple[Pool, ...], labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels is in some pool: what is in none is another controller's, or nobody's."""
+    return any(matches(selector_of(pool.node_selector), labels.get) for pool in pools)

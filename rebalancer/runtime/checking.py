@@ -139,7 +139,8 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
     if lease and not missing:
         checks.ok("rights", "may do what leader election needs")
     for mode in (Mode.ANNOTATE, Mode.EVICT):
-        missing = _missing(client, writing_rights(spec, mode, namespace=namespace, lease=""), deadline)
+        rights = writing_rights(spec, mode, namespace=namespace, lease="", memory=session.settings.memory_name)
+        missing = _missing(client, rights, deadline)
         if not missing:
             checks.ok("rights", f"may do what mode {mode.value} needs")
         elif mode is orders.mode:
@@ -191,6 +192,7 @@ def _check_queries(
         at=clock.now(),
         deadline=deadline,
     )
+    _check_recorded(results, checks)
     useless = set(map(id, unserved(results)))
     aged: set[str] = set()
     for result in results:
@@ -202,6 +204,16 @@ def _check_queries(
             _check_useful(result, checks)
         elif id(result) in useless:
             _check_useless(result, checks)
+
+
+def _check_recorded(results: Sequence[ProbeResult], checks: _Checks) -> None:
+    """Rules that are said to be there and have recorded nothing that this policy can use: said once a signal and subject."""
+    looked_up = [result for result in results if result.query.recorded and result.query.subject != "age"]
+    served = {(result.query.signal, result.query.subject) for result in looked_up if result.useful}
+    for subject, result in {(result.query.signal, result.query.subject): result for result in reversed(looked_up)}.items():
+        if subject not in served:
+            words = f"{_source(result)}{result.problem}, so the queries themselves are asked"
+            checks.warn(_subject(result), words, f"load the rules that `rebalancer policy rules` prints; asked was {result.query.text}")
 
 
 def _subject(result: ProbeResult) -> str:
@@ -265,8 +277,9 @@ def _check_one_look(session: Session, connections: Connections, checks: _Checks,
         checks.failed("cluster", error)
         return
     sources = tuple(f"signal {name}: " for name in spec.judged_signals)
+    chosen = session.settings.prometheus.recording_rules
     for note in state.coverage.notes:
-        if not note.startswith(sources):  # the queries have said that already
+        if chosen or not note.startswith(sources):  # without a choice the queries have said that already
             checks.ok("metrics", note)
     for name in spec.judged_signals:
         nodes, pods = state.coverage.nodes[name], state.coverage.pods[name]

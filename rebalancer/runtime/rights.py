@@ -16,6 +16,7 @@ from rebalancer.policy.model import Mode, Spec
 
 LEASE = "rebalancer"
 MEMORY = "rebalancer-state"
+"""Where the settings name no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def reading_rights() -> tuple[Right, ...]:
     )
 
 
-def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE) -> tuple[Role, ...]:
+def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> tuple[Role, ...]:
     """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted. ``lease``: empty for none."""
     roles = [Role("observe", reading_rights())]
     marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
@@ -98,15 +99,15 @@ def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE) -> 
         roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
         if spec.events:
             roles.append(Role("tell", (Right("create", "events.k8s.io", "events"),)))
-    return (*roles, Role("keep", keeping_rights(mode, namespace=namespace, lease=lease), namespaced=True))
+    return (*roles, Role("keep", keeping_rights(mode, namespace=namespace, lease=lease, memory=memory), namespaced=True))
 
 
-def keeping_rights(mode: Mode, *, namespace: str, lease: str = LEASE) -> tuple[Right, ...]:
+def keeping_rights(mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> tuple[Right, ...]:
     """The Lease of leader election, and the memory, which is only read unless pods are evicted."""
-    rights = [*lease_rights(namespace=namespace, lease=lease), Right("get", "", "configmaps", namespace=namespace, name=MEMORY)]
+    rights = [*lease_rights(namespace=namespace, lease=lease), Right("get", "", "configmaps", namespace=namespace, name=memory)]
     if mode is Mode.EVICT:
         rights += [
-            Right("update", "", "configmaps", namespace=namespace, name=MEMORY),
+            Right("update", "", "configmaps", namespace=namespace, name=memory),
             Right("create", "", "configmaps", namespace=namespace),
         ]
     return tuple(rights)
@@ -124,6 +125,7 @@ def lease_rights(*, namespace: str, lease: str) -> tuple[Right, ...]:
     )
 
 
-def writing_rights(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE) -> Sequence[Right]:
+def writing_rights(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> Sequence[Right]:
     """What a mode needs beside reading."""
-    return [right for role in roles_for(spec, mode, namespace=namespace, lease=lease) if role.name != "observe" for right in role.rights]
+    roles = roles_for(spec, mode, namespace=namespace, lease=lease, memory=memory)
+    return [right for role in roles if role.name != "observe" for right in role.rights]

@@ -269,7 +269,8 @@ class Service:
     def _clean_up(self, mode: Mode, *, deadline: Deadline) -> None:
         """Take the soft taints or marks of ``mode`` off; dry run leaves none and writes nothing."""
         try:
-            notes = self._parts.actuators[mode].clean_up(deadline=deadline)
+            pools = self._parts.session.orders.policy.spec.pools
+            notes = self._parts.actuators[mode].clean_up(deadline=deadline, pools=pools)
         except Interrupted:
             raise
         except RebalancerError as error:

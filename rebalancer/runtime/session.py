@@ -146,5 +146,5 @@ def actuators(
 
 def memory_store(client: KubeClient, session: Session, *, mode: Mode) -> MemoryStore:
     """The cluster's memory: kept in evict mode, only read in the others."""
-    store = ConfigMapStore(client, namespace=session.settings.namespace)
+    store = ConfigMapStore(client, namespace=session.settings.namespace, name=session.settings.memory_name)
     return store if mode is Mode.EVICT else ReadOnlyStore(store)

@@ -13,6 +13,7 @@ from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.records import dump_memory, load_memory
 
 CONFIG_MAP = "rebalancer-state"
+"""The name of the ConfigMap where the settings say no other."""
 KEY = "memory.json"
 
 
@@ -38,20 +39,21 @@ class ProcessStore:
 class ConfigMapStore:
     """Written with the resourceVersion that was read, so that two controllers can never overwrite each other's memory."""
 
-    def __init__(self, client: KubeClient, *, namespace: str) -> None:
+    def __init__(self, client: KubeClient, *, namespace: str, name: str = CONFIG_MAP) -> None:
         self._client = client
         self._namespace = namespace
+        self._name = name
         self._stored: StoredMap | None = None
         self._unanswered = ""
         """What was written last without an answer: it may be there, with a resourceVersion that nobody told us."""
 
     @property
     def name(self) -> str:
-        return f"ConfigMap {self._namespace}/{CONFIG_MAP}"
+        return f"ConfigMap {self._namespace}/{self._name}"
 
     def load(self, *, deadline: Deadline) -> Memory:
         """An absent ConfigMap is an empty memory. Raises ConfigurationError when it is damaged, KubernetesError when it cannot be read."""
-        stored = read_config_map(self._client, namespace=self._namespace, name=CONFIG_MAP, deadline=deadline)
+        stored = read_config_map(self._client, namespace=self._namespace, name=self._name, deadline=deadline)
         self._stored, self._unanswered = stored, ""
         if stored is None:
             return Memory()
@@ -73,7 +75,7 @@ class ConfigMapStore:
             self._stored = write_config_map(
                 self._client,
                 namespace=self._namespace,
-                name=CONFIG_MAP,
+                name=self._name,
                 data={KEY: text},
                 previous=self._stored,
                 deadline=deadline,
@@ -81,7 +83,7 @@ class ConfigMapStore:
         except KubernetesConflict as error:
             raise KubernetesConflict(
                 f"{self.name} was changed by somebody else",
-                remedy="run only one controller in evict mode for a cluster",
+                remedy="run only one controller in evict mode with it; another has a leader_election.lease_name of its own",
                 status=error.status,
             ) from error
         except KubernetesNotFound as error:
@@ -92,7 +94,7 @@ class ConfigMapStore:
                     status=error.status,
                 ) from error
             raise KubernetesNotFound(
-                f"namespace {self._namespace} does not exist, so {CONFIG_MAP} cannot be kept there",
+                f"namespace {self._namespace} does not exist, so {self._name} cannot be kept there",
                 remedy="create it, or name another one with REBALANCER_NAMESPACE",
                 status=error.status,
             ) from error
@@ -111,7 +113,7 @@ class ConfigMapStore:
         """See whether the write whose answer was lost took place, so that it is not taken for somebody else's."""
         if not self._unanswered:
             return
-        found = read_config_map(self._client, namespace=self._namespace, name=CONFIG_MAP, deadline=deadline)
+        found = read_config_map(self._client, namespace=self._namespace, name=self._name, deadline=deadline)
         if found is not None and found.data.get(KEY) == self._unanswered:
             self._stored = found
         self._unanswered = ""

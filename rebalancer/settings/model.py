@@ -132,7 +132,7 @@ class LeaderElectionSettings(_Part):
     enabled: bool = False
     """On in a cluster, off elsewhere."""
     lease_name: LeaseName = "rebalancer"
-    """The Lease, in the namespace of these settings; every replica has to name the same one."""
+    """The Lease, in the namespace of these settings; every replica has to name the same one, every other controller another."""
     lease_duration: Duration = Field(default=15.0, ge=1, le=600)
     """How long the others wait for a leader that is not heard of."""
     renew_deadline: Duration = Field(default=10.0, ge=0.5, le=600)
@@ -207,6 +207,8 @@ class Settings(BaseSettings):
     """Where the Lease and the state are kept; in a cluster, the pod's own namespace."""
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     """Which of several replicas acts."""
+    state_name: LeaseName | None = None
+    """The ConfigMap of cooldowns and open moves; else the name of the Lease with -state."""
     cycle_timeout: Duration = Field(default=120.0, ge=10, le=3600)
     """A cycle that takes longer is given up."""
     listen: ListenAddress = Listen(host="127.0.0.1", port=8080)
@@ -236,6 +238,11 @@ class Settings(BaseSettings):
     def is_set(self, *path: str) -> bool:
         """True if somebody chose the value of a setting, false for a default."""
         return self.source_of(*path)[0] is not SourceKind.DEFAULT
+
+    @property
+    def memory_name(self) -> str:
+        """Of the ConfigMap that the memory is kept in."""
+        return self.state_name or f"{self.leader_election.lease_name}-state"
 
     def require_prometheus_url(self) -> str:
         """The address of Prometheus. Raises SettingsError when there is none."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
 from rebalancer.plan.model import CoverageReport, Move, MoveSignal, NodeReport, NodeSignal, OwnerRef, Plan, PodRef, ShareReport, Summary
+from rebalancer.policy.model import Pool
 from rebalancer.state.tables import WorkloadRef
 
 AT = 1_750_000_000.0
@@ -101,6 +102,6 @@ class FakeActuator:
     def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
         self.calls.append(f"rest {workload}: {why}")
 
-    def clean_up(self, *, deadline: Deadline) -> tuple[str, ...]:
+    def clean_up(self, *, deadline: Deadline, pools: tuple[Pool, ...] | None = None) -> tuple[str, ...]:
         self.calls.append("clean up")
         return self.notes

@@ -13,9 +13,11 @@ from rebalancer.act.outcome import Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError
 from rebalancer.kube.client import KubeClient
+from rebalancer.policy.model import Pool, Spec
+from rebalancer.policy.quantities import LabelSelector
 from rebalancer.state.tables import WorkloadRef
 from rebalancer.units import format_time
-from tests.act.plans import AT, move, plan
+from tests.act.plans import AT, move, plan, report
 from tests.support.scripted_api import Reply, ScriptedApi, page, status
 
 PATH = "/api/v1/namespaces/shop/pods/web-1"
@@ -88,6 +90,33 @@ def test_clean_up_takes_every_mark_off(api: ScriptedApi, actuator: AnnotateActua
     for name in ("a", "b"):
         api.on("PATCH", f"/api/v1/namespaces/shop/pods/{name}", Reply(body={}))
     assert actuator.clean_up(deadline=deadline) == ("candidate mark rebalancer.dev/candidate taken off 2 pods",)
+
+
+def mark_of(source: str) -> str:
+    return json.dumps({"reason": "r", "gain": 0.1, "source": source, "destination": "x", "expires": "2025-06-15T15:06:40Z"})
+
+
+def test_marks_of_another_controllers_nodes_stay(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """By the source that they name; what is no mark of ours by its form is nobody's."""
+    api.on("GET", "/api/v1/pods", page([marked("mine", mark=mark_of("a")), marked("theirs", mark=mark_of("b")), marked("odd", mark="{")]))
+    for name in ("mine", "odd"):
+        api.on("PATCH", f"/api/v1/namespaces/shop/pods/{name}", Reply(body={}))
+    nodes = (report("a", 0.2), report("b", 0.9, pool=None, target=None))
+    notes = actuator.prepare(plan(nodes=nodes), at=AT, deadline=deadline).notes
+    assert notes == ("candidate mark rebalancer.dev/candidate taken off 2 pods",)
+    assert set(patches(api)) == {"mine", "odd"}
+
+
+def test_clean_up_leaves_marks_of_other_controllers_alone(api: ScriptedApi, actuator: AnnotateActuator, deadline: Deadline) -> None:
+    """The nodes that the policy's pools claim are asked for; a mark of a node that is gone goes."""
+    api.on("GET", "/api/v1/pods", page([marked(name, mark=mark_of(name)) for name in ("mine", "theirs", "gone")]))
+    names = {"mine": "gpu", "theirs": "cpu"}
+    api.on("GET", "/api/v1/nodes", page([{"metadata": {"name": name, "labels": {"pool": pool}}} for name, pool in names.items()]))
+    for name in ("mine", "gone"):
+        api.on("PATCH", f"/api/v1/namespaces/shop/pods/{name}", Reply(body={}))
+    pools = (Pool(name="gpu", node_selector=LabelSelector(match_labels={"pool": "gpu"}), signals=Spec().pools[0].signals),)
+    assert actuator.clean_up(deadline=deadline, pools=pools) == ("candidate mark rebalancer.dev/candidate taken off 2 pods",)
+    assert set(patches(api)) == {"mine", "gone"}
 
 
 def test_a_mark_that_cannot_be_taken_off_is_told_and_the_others_are(

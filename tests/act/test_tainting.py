@@ -12,6 +12,8 @@ from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError
 from rebalancer.kube.client import KubeClient
 from rebalancer.plan.model import NodeReport
+from rebalancer.policy.model import Pool, Spec
+from rebalancer.policy.quantities import LabelSelector
 from tests.act.plans import move, plan, report
 from tests.support.scripted_api import Reply, ScriptedApi, page, status
 
@@ -71,10 +73,11 @@ def test_an_unknown_node_loses_the_taint_and_does_not_count_as_a_cool_one() -> N
     assert work(*nodes, moves=False) == TaintWork(add=(), remove=("blind", "warm"))
 
 
-def test_a_node_that_no_pool_claims_any_more_loses_the_taint() -> None:
-    """It has no target that it could be above."""
-    nodes = (report("stray", 0.9, pool=None, target=None, tainted=True), COOL)
-    assert work(*nodes, moves=False) == TaintWork(add=(), remove=("stray",))
+def test_a_node_that_no_pool_claims_any_more_loses_the_taint_that_we_put() -> None:
+    """It has no target that it could be above; what another controller put on its own node stays."""
+    nodes = (report("stray", 0.9, pool=None, target=None, tainted=True), report("theirs", 0.9, pool=None, target=None, tainted=True), COOL)
+    assert taint_work(plan(nodes=nodes), put={"stray", "gone"}) == TaintWork(add=(), remove=("stray",))
+    assert work(*nodes, moves=False) == TaintWork(add=(), remove=())
 
 
 def test_a_policy_that_gives_soft_taints_up_takes_off_what_is_left() -> None:
@@ -163,6 +166,36 @@ def test_clean_up_finds_our_taints_on_every_node_whoever_put_them(api: ScriptedA
     assert SoftTainting(client).remove_all(deadline=deadline) == ("soft taint rebalancer.dev/hot taken off a, c",)
     assert patched(api, "a") == [None]
     assert patched(api, "c") == [[THEIRS]]
+
+
+GPU = (Pool(name="gpu", node_selector=LabelSelector(match_labels={"pool": "gpu"}), signals=Spec().pools[0].signals),)
+
+
+def labelled(name: str, pool: str, *taints: dict[str, str]) -> dict[str, object]:
+    found = node(name, *taints)
+    return {**found, "metadata": {**found["metadata"], "labels": {"pool": pool}}}  # type: ignore[dict-item]
+
+
+def test_clean_up_leaves_the_nodes_of_other_controllers_alone(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Those of the own pools are cleaned whoever tainted them, and those that this process tainted before they left the pool."""
+    nodes = [labelled("mine", "gpu", OURS), labelled("theirs", "cpu", OURS), labelled("left", "cpu", OURS)]
+    api.on("GET", "/api/v1/nodes", page(nodes))
+    for name in ("mine", "left"):
+        serve(api, name, OURS)
+    tainting = SoftTainting(client)
+    tainting.apply(TaintWork(add=("left",), remove=()), deadline=deadline)
+    assert tainting.put == {"left"}
+    assert tainting.remove_all(deadline=deadline, pools=GPU) == ("soft taint rebalancer.dev/hot taken off left, mine",)
+    assert api.requests("PATCH", "/api/v1/nodes/theirs") == []
+    assert tainting.put == set()
+
+
+def test_a_pool_without_a_selector_cleans_every_node(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """It claims them all."""
+    api.on("GET", "/api/v1/nodes", page([labelled("a", "gpu", OURS), labelled("b", "cpu", OURS)]))
+    for name in ("a", "b"):
+        serve(api, name, OURS)
+    assert SoftTainting(client).remove_all(deadline=deadline, pools=Spec().pools) == ("soft taint rebalancer.dev/hot taken off a, b",)
 
 
 def test_clean_up_that_cannot_see_the_nodes_fails_loudly(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:

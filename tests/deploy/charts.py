@@ -27,13 +27,13 @@ def tool(name: str) -> str:
     return found
 
 
-def render(*values: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def render(*values: str, check: bool = True, release: str = "release") -> subprocess.CompletedProcess[str]:
     """`helm template` with ``--set`` of each value; Prometheus has an address unless a value says otherwise."""
     flags = [
         flag for value in ("prometheus.url=http://prometheus:9090", *values) for flag in ("--set-json" if "={" in value else "--set", value)
     ]
     return subprocess.run(
-        [tool("helm"), "template", "release", str(CHART), "--namespace", "ops", *flags],
+        [tool("helm"), "template", release, str(CHART), "--namespace", "ops", *flags],
         capture_output=True,
         text=True,
         check=check,
@@ -41,8 +41,8 @@ def render(*values: str, check: bool = True) -> subprocess.CompletedProcess[str]
     )
 
 
-def objects(*values: str) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(render(*values).stdout) if document]
+def objects(*values: str, release: str = "release") -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(render(*values, release=release).stdout) if document]
 
 
 def kustomized(overlay: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ import yaml
 from rebalancer.policy.loader import parse_policy
 from rebalancer.policy.model import Mode
 from rebalancer.settings import load_settings
-from tests.deploy.charts import CHART, kustomized, objects, of_kind, render, tool
+from tests.deploy.charts import CHART, ROOT, kustomized, objects, of_kind, render, tool
 
 
 def loaded(document: dict[str, dict[str, str]], tmp_path: Path):
@@ -118,6 +119,78 @@ def test_monitoring_is_off_until_it_is_switched_on() -> None:
     assert monitor["metadata"]["labels"]["release"] == "prom"
     (rules,) = of_kind(switched, "PrometheusRule")
     assert len(rules["spec"]["groups"][0]["rules"]) >= 10
+
+
+def names(*values: str, release: str = "release") -> tuple[str, str, set[str]]:
+    """What the settings call the Lease and the memory, and all names that the Role grants."""
+    documents = objects(*values, release=release)
+    (config,) = of_kind(documents, "ConfigMap", "-settings")
+    settings = yaml.safe_load(config["data"]["settings.yaml"])
+    (role,) = of_kind(documents, "Role")
+    granted = {name for rule in role["rules"] for name in rule.get("resourceNames", [])}
+    lease = settings["leader_election"]["lease_name"]
+    return lease, settings.get("state_name", f"{lease}-state"), granted
+
+
+def test_two_releases_in_one_namespace_share_neither_lease_nor_memory() -> None:
+    """Each is called after its release, and no object of the one is an object of the other."""
+    one, two = names("mode=evict", release="green"), names("mode=evict", release="blue")
+    assert one == ("green-rebalancer", "green-rebalancer-state", {"green-rebalancer", "green-rebalancer-state"})
+    assert two == ("blue-rebalancer", "blue-rebalancer-state", {"blue-rebalancer", "blue-rebalancer-state"})
+    switches = ("mode=evict", "metrics.prometheusRule.enabled=true", "metrics.recordingRules.enabled=true", "networkPolicy.enabled=true")
+    green, blue = ({(d["kind"], d["metadata"]["name"]) for d in objects(*switches, release=release)} for release in ("green", "blue"))
+    assert not green & blue
+
+
+def test_the_usual_release_has_the_usual_names() -> None:
+    """`helm install rebalancer`."""
+    assert names(release="rebalancer") == ("rebalancer", "rebalancer-state", {"rebalancer", "rebalancer-state"})
+
+
+@pytest.mark.parametrize(
+    ("values", "lease", "state"),
+    [
+        (("leaseName=gpu",), "gpu", "gpu-state"),
+        (("settings.leader_election.lease_name=x",), "x", "x-state"),
+        (("leaseName=gpu", "settings.state_name=kept"), "gpu", "kept"),
+        (("settings.leader_election.enabled=false",), "release-rebalancer", "release-rebalancer-state"),
+    ],
+)
+def test_lease_and_memory_can_be_named(values: tuple[str, ...], lease: str, state: str) -> None:
+    """And the Role follows, whichever way they are named."""
+    assert names("mode=evict", *values) == (lease, state, {lease, state})
+
+
+def test_recording_rules_are_a_switch_that_the_controller_follows() -> None:
+    """Off by default; on, the rules are those of deploy/rules, and the controller looks up."""
+
+    def recording(*values: str) -> tuple[list[dict[str, Any]], bool]:
+        documents = objects(*values)
+        (config,) = of_kind(documents, "ConfigMap", "-settings")
+        settings = yaml.safe_load(config["data"]["settings.yaml"])
+        return of_kind(documents, "PrometheusRule", "-recording"), settings["prometheus"].get("recording_rules", False)
+
+    assert recording() == ([], False)
+    (rule,), used = recording("metrics.recordingRules.enabled=true", "metrics.recordingRules.additionalLabels.release=prom")
+    assert used is True
+    assert rule["metadata"]["labels"]["release"] == "prom"
+    assert rule["spec"] == yaml.safe_load((ROOT / "deploy" / "rules" / "rebalancer.rules.yaml").read_text())
+
+
+def test_rules_for_a_window_that_the_policy_does_not_have_are_refused() -> None:
+    """They would be evaluated for nobody."""
+    inline = 'policy={"apiVersion":"rebalancer.dev/v1alpha1","kind":"RebalancePolicy","spec":{"metrics":{"window":"10m"}}}'
+    done = render(inline, "metrics.recordingRules.enabled=true", check=False)
+    assert done.returncode != 0
+    assert "rebalancer policy rules FILE" in done.stderr
+    same = inline.replace("10m", "300s")
+    assert of_kind(objects(same, "metrics.recordingRules.enabled=true"), "PrometheusRule", "-recording")
+
+
+def test_parameters_of_queries_reach_the_settings(tmp_path: Path) -> None:
+    """As text, whatever they look like."""
+    (settings,) = of_kind(objects('prometheus.parameters={"partial_response":"false"}'), "ConfigMap", "-settings")
+    assert loaded(settings, tmp_path).prometheus.parameters == {"partial_response": "false"}
 
 
 @pytest.mark.parametrize(

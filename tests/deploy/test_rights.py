@@ -28,8 +28,9 @@ def granted(documents: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
     }
 
 
-def used(mode: Mode) -> set[tuple[str, str, str, str]]:
-    rights: list[Right] = [right for role in roles_for(Spec(), mode, namespace="ops") for right in role.rights]
+def used(mode: Mode, *, lease: str = "rebalancer") -> set[tuple[str, str, str, str]]:
+    roles = roles_for(Spec(), mode, namespace="ops", lease=lease, memory=f"{lease}-state")
+    rights: list[Right] = [right for role in roles for right in role.rights]
     return {(right.group, right.path, right.verb, right.name) for right in rights}
 
 
@@ -43,8 +44,9 @@ def widened(rights: set[tuple[str, str, str, str]]) -> set[tuple[str, str, str, 
 def test_the_chart_grants_every_right_that_the_mode_uses_and_no_other(mode: Mode) -> None:
     """Missing is a 403 at night, more is a power that nobody opted into."""
     rights = granted(objects(f"mode={mode.value}"))
-    assert used(mode) <= rights
-    assert rights <= widened(used(mode))
+    wanted = used(mode, lease="release-rebalancer")
+    assert wanted <= rights
+    assert rights <= widened(wanted)
 
 
 @pytest.mark.parametrize(("overlay", "mode"), [("dry-run", Mode.DRY_RUN), ("evict", Mode.EVICT)])
@@ -72,6 +74,16 @@ def test_policy_rbac_prints_what_a_policy_needs(capsys: pytest.CaptureFixture[st
     assert [d["metadata"]["name"] for d in of_kind(documents, "ClusterRole")] == [
         f"rebalancer-{n}" for n in ("observe", "mark", "evict", "tell")
     ]
+
+
+def test_policy_rbac_follows_the_names_of_lease_and_state(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several controllers each may use its own alone; the state is named after the Lease unless it is named itself."""
+    arguments = ["policy", "rbac", str(ROOT / "config" / "policy.yaml"), "--mode", "evict", "-n", "ops", "--lease", "gpu"]
+    assert run(arguments) == 0
+    assert granted(list(yaml.safe_load_all(capsys.readouterr().out))) == used(Mode.EVICT, lease="gpu")
+    assert run([*arguments, "--state", "memory-of-gpu"]) == 0
+    names = {name for _, resource, _, name in granted(list(yaml.safe_load_all(capsys.readouterr().out))) if resource == "configmaps"}
+    assert names == {"memory-of-gpu", ""}
 
 
 def test_evicting_is_a_role_that_holds_nothing_else() -> None:

@@ -131,7 +131,8 @@ def test_a_conflict_names_the_config_map_and_the_cause(api: ScriptedApi, store: 
     with pytest.raises(KubernetesConflict) as caught:
         store.save(MEMORY, deadline=deadline)
     assert str(caught.value) == (
-        "ConfigMap ops/rebalancer-state was changed by somebody else: run only one controller in evict mode for a cluster"
+        "ConfigMap ops/rebalancer-state was changed by somebody else: "
+        "run only one controller in evict mode with it; another has a leader_election.lease_name of its own"
     )
 
 

@@ -60,12 +60,25 @@ default
 {{- $url := required "prometheus.url is required: set it to the address of Prometheus, for example http://prometheus-operated.monitoring:9090" .Values.prometheus.url -}}
 {{- $prometheus := dict "url" $url "timeout" .Values.prometheus.timeout -}}
 {{- if .Values.prometheus.headers }}{{- $_ := set $prometheus "headers" .Values.prometheus.headers }}{{- end -}}
+{{- if .Values.prometheus.parameters }}{{- $_ := set $prometheus "parameters" .Values.prometheus.parameters }}{{- end -}}
+{{- if .Values.metrics.recordingRules.enabled }}{{- $_ := set $prometheus "recording_rules" true }}{{- end -}}
 {{- range .Values.prometheus.secretKeys -}}
 {{- $key := dict "token" "token_file" "basic-auth" "basic_auth_file" "ca.crt" "ca_file" -}}
 {{- $_ := set $prometheus (get $key .) (printf "/etc/rebalancer/prometheus/%s" .) -}}
 {{- end -}}
 {{- $settings := dict "mode" .Values.mode "prometheus" $prometheus "log" (dict "level" .Values.log.level) -}}
+{{- $_ := set $settings "leader_election" (dict "lease_name" (default (include "rebalancer.fullname" .) .Values.leaseName)) -}}
 {{- if .Values.policy }}{{- $_ := set $settings "policy_file" "/etc/rebalancer/policy/policy.yaml" }}{{- end -}}
 {{- if .Values.tenants }}{{- $_ := set $settings "tenants_file" "/etc/rebalancer/policy/tenants.yaml" }}{{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.settings)) -}}
+{{- end -}}
+
+{{/* What leader election and the memory are called in the end: settings of the operator's win. */}}
+{{- define "rebalancer.lease" -}}
+{{- (include "rebalancer.settings" . | fromYaml).leader_election.lease_name -}}
+{{- end -}}
+
+{{- define "rebalancer.state" -}}
+{{- $settings := include "rebalancer.settings" . | fromYaml -}}
+{{- default (printf "%s-state" $settings.leader_election.lease_name) $settings.state_name -}}
 {{- end -}}
