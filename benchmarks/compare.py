@@ -16,11 +16,12 @@ from pathlib import Path
 
 import structlog
 
-from benchmarks.comparison import markdown, section
+from benchmarks.comparison import OWN, OWN_DEFAULTS, markdown, section
 from benchmarks.cycle import this_machine
 from benchmarks.peers import LOW_NODE_LOAD, LOW_NODE_UTILIZATION_1, LOW_NODE_UTILIZATION_5, REDUCE_HIGH_LOAD_NODE
 from rebalancer import __version__
 from rebalancer.errors import RebalancerError
+from rebalancer.policy.loader import load_policy
 from rebalancer.policy.model import RebalancePolicy
 from rebalancer.report.simulation import SimulationReport
 from rebalancer.runtime.own_strategy import REBALANCER
@@ -29,6 +30,7 @@ from rebalancer.simulate.forward.running import Contestant
 from rebalancer.simulate.forward.strategy import DO_NOTHING
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "config" / "scenarios"
+EARLY = SCENARIOS.parent / "policy-early.yaml"
 DEFAULT_SCENARIOS = ("skewed", "diurnal", "bursts", "node-failures", "balanced-noise")
 TRACED = "planetlab"
 """Joins the default scenarios when there are traces."""
@@ -51,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_status
     if options.write is not None:
-        command = shlex.join(["python", "-m", "benchmarks.compare", *given])
+        shown = ["DIR" if before == "--traces" else word for before, word in zip(["", *given], given, strict=False)]
+        command = shlex.join(["python", "-m", "benchmarks.compare", *shown])
         options.write.write_text(markdown(reports, machine=machine, version=__version__, command=command), encoding="utf-8")
     return 0
 
@@ -86,11 +89,22 @@ def compare_in(path: Path, *, hours: float, seed: int | None = None, traces: Pat
 
 
 def line_up_peers(policy: RebalancePolicy) -> tuple[Contestant, ...]:
-    """Nothing, this project, and the peers under the same policy; LowNodeLoad also with the short interval that it is made for."""
-    kinds = (DO_NOTHING, REBALANCER, LOW_NODE_UTILIZATION_1, LOW_NODE_UTILIZATION_5, LOW_NODE_LOAD, REDUCE_HIGH_LOAD_NODE)
+    """Nothing, this project by its early policy and by its defaults, and the peers; all with the scenario's marks and interval.
+
+    LowNodeLoad is also there with the short interval that it is made for.
+    """
+    peers = (LOW_NODE_UTILIZATION_1, LOW_NODE_UTILIZATION_5, LOW_NODE_LOAD, REDUCE_HIGH_LOAD_NODE)
+    early = load_policy(EARLY).spec
+    own = policy.spec.model_copy(update={"confirm": early.confirm, "risk": early.risk, "budgets": early.budgets})
     often = policy.model_copy(update={"spec": policy.spec.model_copy(update={"interval": SHORT_INTERVAL_S})})
     shorter = Contestant(f"{LOW_NODE_LOAD.name}, every {SHORT_INTERVAL_S:g} s", LOW_NODE_LOAD, often)
-    return (*(Contestant(kind.name, kind, policy) for kind in kinds), shorter)
+    return (
+        Contestant(DO_NOTHING.name, DO_NOTHING, policy),
+        Contestant(OWN, REBALANCER, policy.model_copy(update={"spec": own})),
+        Contestant(OWN_DEFAULTS, REBALANCER, policy),
+        *(Contestant(kind.name, kind, policy) for kind in peers),
+        shorter,
+    )
 
 
 if __name__ == "__main__":

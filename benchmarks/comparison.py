@@ -10,6 +10,7 @@ from benchmarks.scene import Machine
 from rebalancer.report.simulation import SimulationReport, StrategyResult
 
 OWN = "rebalancer"
+OWN_DEFAULTS = "rebalancer, defaults"
 IDLE = "none"
 
 
@@ -64,8 +65,8 @@ def section(report: SimulationReport) -> str:
 
 def standing(report: SimulationReport) -> list[str]:
     """Sentences on the peer with the fewest hot node-minutes, and on every number in which a peer is better than this project."""
-    own = next((one for one in report.results if one.strategy == OWN), None)
-    peers = [one for one in report.results if one.strategy not in (OWN, IDLE)]
+    own = next((one for one in report.results if one.name == OWN), None)
+    peers = [one for one in report.results if one.name not in (OWN, OWN_DEFAULTS, IDLE)]
     if own is None or not peers:
         return []
     if not any(one.hot_node_minutes or one.evictions for one in report.results):

@@ -24,7 +24,15 @@ def test_everybody_is_in_the_table_and_the_page_says_how_it_was_made(tmp_path: P
     assert main(["--hours", "0.2", "--scenarios", str(small(tmp_path)), "--write", str(page)]) == 0
     text = page.read_text()
     assert all(column.title in text for column in COLUMNS)
-    for name in ("none", "rebalancer", "low-node-utilization-1", "low-node-utilization-5", "low-node-load", "reduce-high-load-node"):
+    for name in (
+        "none",
+        "rebalancer",
+        "rebalancer, defaults",
+        "low-node-utilization-1",
+        "low-node-utilization-5",
+        "low-node-load",
+        "reduce-high-load-node",
+    ):
         assert f"| {name} |" in text
     assert all(part in text for part in ("machine: ", "seed 7", "python -m benchmarks.compare --hours 0.2"))
     assert "| none |" in capsys.readouterr().out

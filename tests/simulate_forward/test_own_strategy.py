@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from rebalancer.errors import UsageError
 from rebalancer.runtime.own_strategy import REBALANCER, built_in_strategies, find_strategy
@@ -29,12 +31,27 @@ def test_t4_noise_moves_nobody_in_a_whole_day() -> None:
     assert run(shipped("balanced-noise", metrics=sampled), REBALANCER, hours=24).tally.evictions == 0
 
 
+EARLY = yaml.safe_load((SCENARIOS.parent / "policy-early.yaml").read_text())["spec"]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "early": {key: EARLY[key] for key in ("confirm", "risk", "budgets")},
+    "without steering": {"steering": {"softTaint": False}},
+    "hasty": {
+        "confirm": {"windows": 1, "atLeast": 1},
+        "budgets": {"perNode": 50, "total": 200, "perWorkload": 5},
+        "cooldown": {"workload": 0, "node": 0},
+    },
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_at_constant_load_no_move_is_undone_over_a_hundred_cycles(seed: int) -> None:
+def test_at_constant_load_no_move_is_undone_over_a_hundred_cycles(seed: int, options: str) -> None:
     """No pod ever goes back to a node that a pod of its place left, and the moves come to an end."""
     skewed = population(pods=280, use={"cpu": {"median": 0.5, "sigma": 1.0, "most": 8}}, requests=[{"cpu": "500m", "memory": "1Gi"}])
     fleet = [{"count": 16, "cores": 16, "memory": "64Gi", "zones": 2}]
-    tally = run(scenario(workloads=[skewed], averageLoad=48, seed=seed, fleet=fleet), REBALANCER, hours=100 * 2 / 60).tally
+    made = scenario(workloads=[skewed], averageLoad=48, seed=seed, fleet=fleet, policy=OPTIONS[options])
+    tally = run(made, REBALANCER, hours=100 * 2 / 60).tally
     assert tally.evictions > 0
     left: dict[int, set[int]] = {}
     for landed in tally.landings:
