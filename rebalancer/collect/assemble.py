@@ -18,11 +18,12 @@ from rebalancer.collect.cluster import ClusterObjects
 from rebalancer.collect.coverage import Gaps, coverage
 from rebalancer.collect.deviations import LONG_ENOUGH, deviation_columns, with_typical
 from rebalancer.collect.estimates import PodAges, with_estimates
-from rebalancer.collect.gangs import scheduling_group
 from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
 from rebalancer.collect.owners import Owners
+from rebalancer.collect.pod_columns import Number, PodColumns
 from rebalancer.collect.pod_requests import RequestMatrices
-from rebalancer.collect.pod_rows import Character, ReadablePods, Standing, Ties, character, readable_pods, standing, ties
+from rebalancer.collect.pod_rows import Character, Standing, Ties, character, standing, ties
+from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.samples import PodKey, Samples
 from rebalancer.collect.usage_columns import NodeUsageColumns, PodUsageColumns, node_columns, pod_columns
 from rebalancer.collect.workload_table import Ownership, build_workloads, ownership
@@ -40,7 +41,7 @@ SAMPLES_ARE_LATE_S = 180.0
 class _PodParts:
     """The pod table before it is put together."""
 
-    readable: ReadablePods
+    columns: PodColumns
     standing: Standing
     owned: Ownership
     character: Character
@@ -53,9 +54,10 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     node_wires = sorted_nodes(objects.nodes)
     node_index = {wire.metadata.name: row for row, wire in enumerate(node_wires)}
     found = read_amounts(node_wires)
-    readable = readable_pods(objects.pods)
-    resources = (*NATIVE, *sorted((found.names | readable.table.names).difference(NATIVE)))
-    parts = _pod_parts(objects, readable, node_index, resources)
+    columns = objects.columns or PodTable().read(objects.pods)
+    asked_for = columns.requests.names(columns.numbers[Number.REQUEST])
+    resources = (*NATIVE, *sorted((found.names | asked_for).difference(NATIVE)))
+    parts = _pod_parts(objects, columns, node_index, resources)
     capacity = capacity_matrix(tuple(node_index), found, samples)
     node_usage = node_columns(tuple(node_index), samples, capacity=capacity)
     rows = _active_rows(parts)
@@ -94,15 +96,15 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     return freeze(state)
 
 
-def _pod_parts(objects: ClusterObjects, readable: ReadablePods, node_index: Mapping[str, int], resources: Sequence[str]) -> _PodParts:
-    requests = readable.table.matrices(readable.requests, resources)
-    owned = ownership(readable.pods, Owners(objects))
+def _pod_parts(objects: ClusterObjects, columns: PodColumns, node_index: Mapping[str, int], resources: Sequence[str]) -> _PodParts:
+    requests = columns.requests.matrices(columns.numbers[Number.REQUEST], resources)
+    owned = ownership(columns, Owners(objects))
     return _PodParts(
-        readable=readable,
-        standing=standing(readable.pods, node_index),
+        columns=columns,
+        standing=standing(columns, node_index),
         owned=owned,
-        character=character(readable.pods, owned, requested=np.asarray((requests.incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)),
-        ties=ties(readable.pods, Claims(objects.claims, objects.volumes)),
+        character=character(columns, owned, requested=np.asarray((requests.incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)),
+        ties=ties(columns, Claims(objects.claims, objects.volumes)),
         requests=requests,
     )
 
@@ -110,7 +112,7 @@ def _pod_parts(objects: ClusterObjects, readable: ReadablePods, node_index: Mapp
 def _active_rows(parts: _PodParts) -> Mapping[PodKey, int]:
     """Only pods that use a node now can own a sample; what is measured of the others has left."""
     active = parts.standing.active.tolist()
-    return {(pod.metadata.namespace, pod.metadata.name): row for row, pod in enumerate(parts.readable.pods) if active[row]}
+    return {key: row for row, key in enumerate(parts.columns.keys()) if active[row]}
 
 
 def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodAges:
@@ -128,20 +130,20 @@ def _build_pods(
     samples: Samples,
     resources: Sequence[str],
 ) -> Pods:
-    wires, where, owned, what, tied = parts.readable.pods, parts.standing, parts.owned, parts.character, parts.ties
+    own, where, owned, what, tied = parts.columns, parts.standing, parts.owned, parts.character, parts.ties
     signals = tuple(each.signal for each in samples.signals)
     asked = [_asked(parts, signal.resource, resources) for signal in signals]
     usage, estimated = with_estimates(measured.measured, ages=ages, workload=owned.workload, signals=signals, asked=asked)
     long_enough = ages.active & (ages.age_s >= LONG_ENOUGH * samples.deviation_s)
     by_labels = budgets_by_labels(budgets, tied.label_sets)
     return Pods(
-        uids=tuple(wire.metadata.uid for wire in wires),
-        names=tuple(wire.metadata.name for wire in wires),
-        namespaces=tuple(wire.metadata.namespace for wire in wires),
+        uids=own.uids,
+        names=own.names,
+        namespaces=own.namespaces,
         node=where.node,
         workload=owned.workload,
         controller=owned.controller,
-        tenant=np.full(len(wires), -1, dtype=np.int64),
+        tenant=np.full(len(own.uids), -1, dtype=np.int64),
         labels=tied.labels,
         constraints=tied.constraints,
         request=parts.requests.request,
@@ -161,11 +163,11 @@ def _build_pods(
         started_at=where.started_at,
         classes=what.classes,
         mirror=what.mirror,
-        annotations=what.annotations,
-        volumes=tied.volumes,
-        budgets=tuple(by_labels[row] for row in tied.labels.tolist()),
-        restart_policy=tuple(wire.spec.restart_policy or "Always" for wire in wires),
-        scheduling_group=tuple(scheduling_group(wire, what.annotations[row]) for row, wire in enumerate(wires)),
+        annotations=own.annotations,
+        volumes=own.volumes,
+        budgets=tuple(map(by_labels.__getitem__, tied.labels.tolist())),
+        restart_policy=own.restart_policies,
+        scheduling_group=own.groups,
     )
 
 
@@ -181,11 +183,10 @@ def _asked(parts: _PodParts, resource: str | None, resources: Sequence[str]) -> 
 
 
 def _gaps(objects: ClusterObjects, parts: _PodParts, found: NodeAmounts, of_nodes: NodeUsageColumns, of_pods: PodUsageColumns) -> Gaps:
-    lost = [pod.metadata.name for row, pod in enumerate(parts.readable.pods) if pod.spec.node_name and parts.standing.node[row] < 0]
     return Gaps(
         odd=objects.odd,
-        unreadable_pods=parts.readable.unreadable,
-        homeless_pods=len(lost),
+        unreadable_pods=tuple("/".join(key) for key in parts.columns.unreadable),
+        homeless_pods=int(parts.standing.lost.sum()),
         bad_class_words=parts.character.bad_class_words,
         amounts=found,
         dropped=Counter(of_nodes.dropped) + Counter(of_pods.dropped),

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from rebalancer.collect.pod_columns import PodColumns
 from rebalancer.collect.samples import NodeDirectory, PodKey
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError
@@ -60,6 +61,8 @@ class ClusterObjects:
     volumes: list[PersistentVolumeWire] = field(default_factory=list)
     budgets: list[BudgetWire] = field(default_factory=list)
     odd: Mapping[str, int] = field(default_factory=dict)
+    columns: PodColumns | None = None
+    """The same pods as columns, where they are kept from one read to the next."""
 
 
 class ClusterSource(Protocol):
@@ -181,9 +184,11 @@ def node_directory(objects: ClusterObjects) -> NodeDirectory:
         for address in {entry.address for entry in node.status.addresses or () if entry.address}:
             if addresses.setdefault(address, name) != name:
                 shared.add(address)
-    pod_nodes: dict[PodKey, str] = {
-        (pod.metadata.namespace, pod.metadata.name): pod.spec.node_name for pod in objects.pods if pod.spec.node_name
-    }
+    pod_nodes: Mapping[PodKey, str]
+    if objects.columns is not None:
+        pod_nodes = objects.columns.places()
+    else:
+        pod_nodes = {(pod.metadata.namespace, pod.metadata.name): pod.spec.node_name for pod in objects.pods if pod.spec.node_name}
     return NodeDirectory(
         names=frozenset(node.metadata.name for node in objects.nodes),
         addresses={address: name for address, name in addresses.items() if address not in shared},

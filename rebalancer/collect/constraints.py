@@ -37,27 +37,34 @@ class ConstraintTable:
 
     def __init__(self) -> None:
         self._rows: dict[Constraints, int] = {}
-        self._templates: dict[bytes, tuple[Constraints, int]] = {}
+        self._values: list[Constraints] = []
+        self._templates: dict[bytes, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    @property
-    def values(self) -> tuple[Constraints, ...]:
-        return tuple(self._rows)
+    def __len__(self) -> int:
+        return len(self._values)
 
-    def row(self, spec: PodSpecWire, claims: PodClaims = _NO_CLAIMS) -> int:
+    def value(self, row: int) -> Constraints:
+        return self._values[row]
+
+    def row(self, spec: PodSpecWire) -> int:
+        """Of a pod without claims."""
         ports = host_ports(spec)
         key = self._encode(
             (spec.scheduler_name, spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints, ports)
         )
         found = self._templates.get(key)
         if found is None:
-            value = _constraints(spec, ports)
-            found = self._templates[key] = (value, self._number(value))
+            found = self._templates[key] = self._number(_constraints(spec, ports))
+        return found
+
+    def with_claims(self, row: int, claims: PodClaims) -> int:
+        """The row of the same constraints with what the claims add."""
         if claims == _NO_CLAIMS:
-            return found[1]
+            return row
         return self._number(
             replace(
-                found[0],
+                self._values[row],
                 volume_terms=claims.volume_terms,
                 volume_zones=claims.volume_zones,
                 exclusive_claims=claims.exclusive,
@@ -66,7 +73,10 @@ class ConstraintTable:
         )
 
     def _number(self, value: Constraints) -> int:
-        return self._rows.setdefault(value, len(self._rows))
+        row = self._rows.setdefault(value, len(self._values))
+        if row == len(self._values):
+            self._values.append(value)
+        return row
 
 
 def host_ports(spec: PodSpecWire) -> tuple[HostPort, ...]:

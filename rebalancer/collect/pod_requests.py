@@ -57,10 +57,13 @@ class RequestTable:
         self._rows: dict[bytes, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Every resource that some pod requests."""
-        return frozenset(name for figures in self._figures for each in (figures.request, figures.incoming) for name in each)
+    def __len__(self) -> int:
+        return len(self._figures)
+
+    def names(self, rows: IntArray) -> frozenset[str]:
+        """Every resource that some pod requests; ``rows`` (pods,)."""
+        figures = [self._figures[row] for row in np.unique(rows).tolist()]
+        return frozenset(name for each in figures for amounts_of in (each.request, each.incoming) for name in amounts_of)
 
     def row(self, pod: PodWire) -> int:
         """Raises ValueError when a quantity cannot be read."""
@@ -88,13 +91,14 @@ class RequestTable:
         return found
 
     def matrices(self, rows: IntArray, resources: Sequence[str]) -> RequestMatrices:
-        count = len(self._figures)
-        bound = _matrix((figures.request for figures in self._figures), count, resources)
-        incoming = _matrix((figures.incoming for figures in self._figures), count, resources)
-        scored = _matrix((figures.scored for figures in self._figures), count, SCORED)
-        coming = _matrix((figures.scored_incoming for figures in self._figures), count, SCORED)
+        used, row_of = np.unique(rows, return_inverse=True)
+        figures, count = [self._figures[row] for row in used.tolist()], len(used)
+        bound = _matrix((each.request for each in figures), count, resources)
+        incoming = _matrix((each.incoming for each in figures), count, resources)
+        scored = _matrix((each.scored for each in figures), count, SCORED)
+        coming = _matrix((each.scored_incoming for each in figures), count, SCORED)
         bound[:, list(resources).index(_PODS)] = incoming[:, list(resources).index(_PODS)] = 1.0
-        return RequestMatrices(bound[rows], incoming[rows], scored[rows], coming[rows])
+        return RequestMatrices(bound[row_of], incoming[row_of], scored[row_of], coming[row_of])
 
 
 def _matrix(distinct: Iterable[Amounts], count: int, names: Sequence[str]) -> FloatArray:

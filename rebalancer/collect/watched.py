@@ -14,18 +14,19 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from rebalancer.collect.cluster import ClusterObjects, gather
+from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.watched_table import Contact, Copy, WatchedTable
 from rebalancer.deadline import Deadline
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import Resource, list_all
-from rebalancer.kube.resources import WATCHED
+from rebalancer.kube.resources import PODS, WATCHED
 from rebalancer.kube.watch import Watch, WatchReport, WatchTiming
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -68,6 +69,8 @@ class WatchedCluster:
         self._client, self._relist_s, self._chance, self._clock = client, relist_s, chance, clock
         self._stop = threading.Event()
         self._watched: dict[Resource[Any], _Watched[Any]] = {}
+        self._pods: tuple[int, PodTable] = (0, PodTable())
+        """The columns of pods that were handed out last, and of which epoch."""
         for resource in resources:
             table = _table(resource, report=report, contact=contact, clock=clock)
             watch = Watch(client, resource, table, stop=self._stop, report=report, timing=timing, chance=chance, clock=clock)
@@ -100,6 +103,7 @@ class WatchedCluster:
         for each in self._watched.values():
             each.table.forget()
             each.watch.break_off()
+        self._pods = (0, PodTable())
 
     def alive(self) -> bool:
         """Whether every watch has its thread."""
@@ -107,7 +111,11 @@ class WatchedCluster:
 
     def read(self, *, deadline: Deadline) -> ClusterObjects:
         """All objects as they are now. Raises as `read_cluster`."""
-        return gather(_Reader(self, deadline))
+        objects = gather(_Reader(self, deadline))
+        epoch = self._watched[PODS].table.epoch if PODS in self._watched else 0
+        if self._pods[0] != epoch:
+            self._pods = (epoch, PodTable())
+        return replace(objects, columns=self._pods[1].read(objects.pods))
 
     def read_one(self, resource: Resource[T], *, deadline: Deadline) -> tuple[list[T], Mapping[str, int]]:
         """Of one resource: what is known by watch, else its list."""

@@ -93,6 +93,8 @@ class WatchedTable(Generic[T]):
         self._synced = False
         self._opened_at = math.inf
         self._heard_at = _NEVER
+        self.epoch = 0
+        """Grows when a list is of another past than what was known: equal versions do not mean equal objects any more."""
 
     # ---- for the cycle ------------------------------------------------------------------------------------------------
 
@@ -134,6 +136,7 @@ class WatchedTable(Generic[T]):
             found = {_key(item): item for item in listed.items}
             # A list that is older than what the watch had told is one of another past: the server was set back to a backup.
             known = max(self._asked_at or 0, self._listed)
+            self.epoch += version is None or version < known
             if not self._synced or version is None or version < known:
                 self._begin(found, listed, version)
                 lost = 0

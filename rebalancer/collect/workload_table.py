@@ -8,13 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalancer.collect.owners import Owners, Root
+from rebalancer.collect.pod_columns import Number, PodColumns, rows_in_use
 from rebalancer.kube.wire import AutoscalerWire
-from rebalancer.kube.wire_pods import PodWire
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.tables import WorkloadRef, Workloads
-
-_NODE = "Node"
-"""The owner kind of mirror pods: a kubelet, not a workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +28,26 @@ class Ownership:
         return None if row < 0 else self.roots[row]
 
 
-def ownership(pods: Sequence[PodWire], owners: Owners) -> Ownership:
+def ownership(pods: PodColumns, owners: Owners) -> Ownership:
+    """Each controller is looked up once, by its first pod."""
+    in_use = rows_in_use(pods.numbers[Number.OWNER], 1 + int(pods.numbers[Number.OWNER].max(initial=-1)))
     rows: dict[str, int] = {}
     roots: list[Root] = []
-    controllers: dict[str, int] = {}
     workload_of: list[int] = []
-    controller_of: list[int] = []
-    for pod in pods:
-        owner = pod.metadata.controller
-        if owner is None or owner.kind == _NODE:
-            workload_of.append(-1)
-            controller_of.append(-1)
-            continue
-        root = owners.root(owner, namespace=pod.metadata.namespace)
+    controllers: list[str] = []
+    for pod in in_use.first.tolist():
+        owner = pods.owners[pod]
+        if owner is None:
+            raise AssertionError("a pod with the number of an owner has that owner")
+        root = owners.root(owner, namespace=pods.namespaces[pod])
         row = rows.setdefault(root.uid, len(roots))
         if row == len(roots):
             roots.append(root)
         workload_of.append(row)
-        controller_of.append(controllers.setdefault(owner.uid, len(controllers)))
+        controllers.append(owner.uid)
     return Ownership(
-        workload=np.array(workload_of, dtype=np.int64),
-        controller=np.array(controller_of, dtype=np.int64),
+        workload=np.array([*workload_of, -1], dtype=np.int64)[in_use.rows],
+        controller=in_use.rows,
         roots=tuple(roots),
         controllers=tuple(controllers),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TypeVar
 
 import msgspec
@@ -144,3 +145,15 @@ def state_of(
 
 def row_of(state: ClusterState, pod_name: str, namespace: str = "default") -> int:
     return state.pod_index[f"uid-{namespace}-{pod_name}"]
+
+
+def same_state(one: ClusterState, other: ClusterState) -> None:
+    """Every column and every shared value of two states is equal."""
+    for table in ("nodes", "pods", "workloads"):
+        for column in fields(getattr(one, table)):
+            a, b = (getattr(getattr(each, table), column.name) for each in (one, other))
+            assert np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else np.array_equal(a, b), (
+                column.name
+            )
+    for name in ("label_sets", "constraints", "controllers", "resources", "coverage"):
+        assert repr(getattr(one, name)) == repr(getattr(other, name)), name
