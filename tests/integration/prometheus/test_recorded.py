@@ -15,14 +15,14 @@ import pytest
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.collect.queries import usage_query
-from rebalancer.collect.recording import rules_text
+from rebalancer.collect.recording import RecordedNodes, live_lookup, rules_text
 from rebalancer.collect.samples import NodeDirectory, SignalSamples
 from rebalancer.collect.samples import Samples as ReadSamples
 from rebalancer.collect.signals import built_in_signals
 from rebalancer.deadline import Deadline
 from rebalancer.policy.model import Confirm, Metrics, Spec
 from tests.integration.prometheus.test_queries import DIRECTORY, GIB, NOW, scene
-from tests.support.prometheus_server import PrometheusServer, StartPrometheus, TestExporter, openmetrics
+from tests.support.prometheus_server import PrometheusServer, StartPrometheus, TestExporter, gauge, openmetrics
 
 pytestmark = pytest.mark.prometheus
 
@@ -125,6 +125,34 @@ def test_m1_rules_that_stand_still_or_are_new_hide_nothing(
         assert set(cpu.pod_usage) == set(signal(look(server.url, recorded=False), "cpu").pod_usage)
     else:
         assert until <= cpu.node_age_s["by-name"] < until + 60
+
+
+def grid(*, until: float) -> list[float]:
+    """Moments of evaluation, the last one ``until`` seconds before `NOW`."""
+    return [NOW - until - 30.0 * step for step in range(40, -1, -1)]
+
+
+def test_m1_a_rule_that_fails_alone_makes_its_values_old(start_prometheus: StartPrometheus) -> None:
+    """The stamps of its group go on; the age is that of the usage's last evaluation. Where a stamp is missing there is no age."""
+    usage, stamp = "rebalancer:node_cpu_cores:node_exporter_mean5m", STAMP.format("cpu")
+    labels = {name: {"instance": f"{name}:9100"} for name in ("by-name", "by-uname", "stale")}
+    series = [gauge(usage, labels["by-name"], 1.0, times=grid(until=120)), gauge(usage, labels["by-uname"], 1.0, times=grid(until=0))]
+    series += [gauge(usage, labels["stale"], 1.0, times=grid(until=0))]
+    series += [gauge(stamp, labels[name], lambda at: at - 5, times=grid(until=0)) for name in ("by-name", "by-uname")]
+    url = start_prometheus(blocks=openmetrics(series)).url
+    query = live_lookup(RecordedNodes(usage=usage, stamp=stamp))
+    assert sorted(NOW - value for value in values(url, query, at=NOW)) == pytest.approx([5, 120], abs=0.01)
+
+
+def test_pods_that_two_replicas_have_recorded_count_once(start_prometheus: StartPrometheus) -> None:
+    """As the query itself drops copies; nodes with two series stay ambiguous, as they are without rules."""
+    pod = {"namespace": "a", "pod": "p1", "node": "by-label", "instance": "192.168.7.1:10250"}
+    name = "rebalancer:pod_cpu_cores:cadvisor_mean5m"
+    series = [gauge(name, {**pod, "prometheus_replica": replica}, 0.8, times=grid(until=0)) for replica in ("a", "b")]
+    directory = NodeDirectory(names=frozenset(["by-label"]), addresses={}, pod_nodes={("a", "p1"): "by-label"})
+    url = start_prometheus(blocks=openmetrics([*series, *scene()])).url
+    cpu = signal(look(url, recorded=True, directory=directory), "cpu")
+    assert dict(cpu.pod_usage) == {("a", "p1", "by-label"): 0.8}
 
 
 class Hardware:
