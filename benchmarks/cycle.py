@@ -1,7 +1,8 @@
 """One whole cycle from HTTP bytes to the plan, on clusters of several sizes: `python -m benchmarks.cycle`, or `make bench`.
 
 Each size has two fresh processes: one that plays the cluster (`cluster_process`) and one that is measured (`measured_process`), so that
-what the simulation costs is in no number. Nothing here judges; the numbers are for people.
+what the simulation costs is in no number. Without a size it measures several, and the cycles of a process that goes on as well (`steady`).
+Nothing here judges; the numbers are for people.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import IO, TypeVar
 import msgspec
 import numpy as np
 
-from benchmarks.scene import Machine, Measured, Report, Run, Scene, Served
+from benchmarks.scene import Machine, Measured, Report, Run, Scene, Served, SteadyRun
 from benchmarks.tables import markdown, text
 from benchmarks.traffic import Traffic
 
@@ -50,7 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for scene in scenes:
         print(f"measuring {scene.words} ...", file=sys.stderr, flush=True)
         runs.append(measure(scene))
-    report = Report(machine=machine, runs=tuple(runs))
+    steady: tuple[SteadyRun, ...] = ()
+    if scenes is DEFAULT_SCENES:
+        from benchmarks.steady import DEFAULT_SCENES as STEADY_SCENES
+        from benchmarks.steady import measure_all
+
+        steady = measure_all(STEADY_SCENES)
+    report = Report(machine=machine, runs=tuple(runs), steady=steady)
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() if options.json else text(report))
     if options.write is not None:
         options.write.write_text(markdown(report), encoding="utf-8")

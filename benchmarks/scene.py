@@ -31,6 +31,14 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     build_seconds: float
 
 
+class Stepped(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster some changes later. ``version``: its newest resourceVersion."""
+
+    now: float
+    version: int
+    changed: int
+
+
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """``cpu_seconds``: of all threads of the process. ``peak_bytes``: the highest resident set up to the end of the stage."""
 
@@ -55,6 +63,22 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
 
 
+class Cycle(msgspec.Struct, frozen=True, kw_only=True):
+    """One cycle of a process that goes on. ``between_cpu_seconds``: of the process since the cycle before, or since it began: what the
+    watch took in meanwhile, or the imports. ``lists``: pages that were asked for. ``resident_bytes``: after the cycle."""
+
+    stages: tuple[Stage, ...]
+    cpu_seconds: float
+    between_cpu_seconds: float
+    wall_seconds: float
+    lists: int
+    resident_bytes: int
+    peak_bytes: int
+    pods: int
+    hot_nodes: int
+    moves: int
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     processor: str
     cores: int
@@ -74,6 +98,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     prometheus: Traffic
 
 
+class SteadyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Cycles of one process in their order, the first one included, and what each of them fetched."""
+
+    scene: Scene
+    served: Served
+    changes: int
+    cycles: tuple[Cycle, ...]
+    kubernetes: tuple[Traffic, ...]
+    prometheus: tuple[Traffic, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     runs: tuple[Run, ...]
+    steady: tuple[SteadyRun, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks import growth
 from benchmarks.scene import Report, Run
 
 MIB = 2**20
@@ -41,17 +42,25 @@ def text(report: Report) -> str:
         "  ".join(cell.ljust(width) if not at else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
         for row in table
     ]
-    return "\n".join([*_circumstances(report), "", *lines, *_growth(report.runs)])
+    steady = ["", growth.text(report.steady)] if report.steady else []
+    return "\n".join([*_circumstances(report), "", *lines, *_growth(report.runs), *steady])
 
 
 def markdown(report: Report) -> str:
     """The same as a page."""
     first, second, *rest = rows(report)
     head = tuple(f"{a}, {b}" if a else "" for a, b in zip(first, second, strict=True))
-    lines = [_cells(head), _cells(["---", *["---:"] * (len(head) - 1)]), *(_cells(row) for row in rest)]
+    steady = _table(list(growth.rows(report.steady))) if report.steady else "Not measured in this run."
     page = Path(__file__).with_name("results_page.md").read_text(encoding="utf-8")
     circumstances = "\n".join(f"- {line}" for line in _circumstances(report))
-    return page.format(circumstances=circumstances, table="\n".join(lines), growth="\n".join(_growth(report.runs)).strip())
+    return page.format(
+        circumstances=circumstances, table=_table([head, *rest]), growth="\n".join(_growth(report.runs)).strip(), steady=steady
+    )
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    head, *rest = lines
+    return "\n".join([_cells(head), _cells(["---", *["---:"] * (len(head) - 1)]), *(_cells(row) for row in rest)])
 
 
 def _cells(row: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,11 +22,19 @@ _FASTEST, _GZIP = 1, 31
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """``json_bytes`` before compression, ``wire_bytes`` after; bodies of answers only."""
+    """``json_bytes`` before compression, ``wire_bytes`` after; bodies of answers, and what watches tell."""
 
     requests: int = 0
     json_bytes: int = 0
     wire_bytes: int = 0
+
+    def since(self, before: Traffic) -> Traffic:
+        """What has been added to ``before``."""
+        return Traffic(
+            requests=self.requests - before.requests,
+            json_bytes=self.json_bytes - before.json_bytes,
+            wire_bytes=self.wire_bytes - before.wire_bytes,
+        )
 
 
 @dataclass(slots=True)
@@ -35,10 +44,10 @@ class Meter:
     total: Traffic = field(default_factory=Traffic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def count(self, *, json_bytes: int, wire_bytes: int) -> None:
+    def count(self, *, requests: int = 1, json_bytes: int, wire_bytes: int) -> None:
         with self._lock:
             self.total = Traffic(
-                requests=self.total.requests + 1,
+                requests=self.total.requests + requests,
                 json_bytes=self.total.json_bytes + json_bytes,
                 wire_bytes=self.total.wire_bytes + wire_bytes,
             )
@@ -55,6 +64,9 @@ class _Metered:
 
     def answer(self, request: Request, fault: Fault | None) -> Answer:
         answer = self._application.answer(request, fault)
+        if answer.stream is not None:
+            self._meter.count(json_bytes=0, wire_bytes=0)
+            return replace(answer, stream=self._counted(answer.stream))
         packed = answer
         if len(answer.body) >= COMPRESSED_FROM_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
             gzip = zlib.compressobj(level=_FASTEST, wbits=_GZIP)
@@ -62,6 +74,12 @@ class _Metered:
             packed = replace(answer, body=gzip.compress(answer.body) + gzip.flush(), headers=headers)
         self._meter.count(json_bytes=len(answer.body), wire_bytes=len(packed.body))
         return packed
+
+    def _counted(self, stream: Iterable[bytes]) -> Iterator[bytes]:
+        """A watch, which is not compressed."""
+        for chunk in stream:
+            self._meter.count(requests=0, json_bytes=len(chunk), wire_bytes=len(chunk))
+            yield chunk
 
     def broken(self, fault: Fault) -> Answer:
         return self._application.broken(fault)
