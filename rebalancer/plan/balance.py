@@ -19,6 +19,7 @@ from rebalancer.detect.findings import NodeClass
 from rebalancer.guard.gate import Candidate, Refusal, first_refusal
 from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
+from rebalancer.plan.disturbance import not_worth_it
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.victims import excess, order
@@ -150,9 +151,8 @@ class Balance:
         landing = bench.destinations.predict(pod, source.node)
         if not isinstance(landing, Landing):
             return Refusal(landing.gate.value, landing.reason, retryable=True)
-        if not landing.gain > policy.disruption_cost:
-            name = scene.state.nodes.names[landing.destination]
-            reason = f"moving it to {name} would win {landing.gain:.4f}; gain.disruptionCost is {policy.disruption_cost:g}"
+        reason = not_worth_it(scene.state, pod, landing, cost=policy.disruption_cost)
+        if reason:
             return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
         return book_move(bench, Candidate(pod, source.node), landing, reason=self._reason(bench, source, need, share))
 

@@ -1,13 +1,15 @@
 """Which pods of a hot node to try first: the smallest set that covers the excess.
 
 One pod that covers it alone beats two, the smallest such pod beats a bigger one; where none covers it, the pair with the least total that
-does; where no pair does, the biggest pod first. Pods that are alike in size are told apart by priority, QoS and name, never by input order.
+does; where no pair does, the biggest pod first. Pods that are alike in size are told apart by what their eviction disturbs
+(`plan.disturbance`), by priority, QoS and name, never by input order.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from rebalancer.plan.disturbance import disturbance
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
 
@@ -38,11 +40,14 @@ def order(state: ClusterState, pods: IntArray, share: FloatArray, need: FloatArr
     rank = np.where(covers, 0, np.where(np.isfinite(first_of_pair), 1, 2))
     bulk = np.where(covers, size, np.where(np.isfinite(first_of_pair), first_of_pair, -size))
 
-    def key(position: int) -> tuple[int, float, int, int, float, float, str]:
+    disturbed = np.round(disturbance(state, pods), 1)
+
+    def key(position: int) -> tuple[int, float, float, int, int, float, float, str]:
         pod = int(pods[position])
         return (
             int(rank[position]),
             float(np.floor(bulk[position] / ALIKE + 1e-9)),
+            float(disturbed[position]),
             int(state.pods.priority[pod]),
             int(state.pods.qos[pod]),
             float(bulk[position]),

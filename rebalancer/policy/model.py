@@ -143,7 +143,7 @@ class Gain(Strict):
 
     min_relative: Percent = 2
     """Percent of the source's excess that a move must cure."""
-    disruption_cost: float = Field(default=0.001, ge=0, allow_inf_nan=False)
+    disruption_cost: float = Field(default=0.0005, ge=0, allow_inf_nan=False)
     """Heat that one eviction must at least win (heat: sum of weight * max(0, load - target)^2)."""
 
 

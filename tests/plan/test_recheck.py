@@ -214,8 +214,8 @@ def test_no_feasible_node_any_more_says_why(plan: Plan) -> None:
 def test_a_move_that_is_not_worth_an_eviction_any_more_is_dropped(plan: Plan) -> None:
     """The policy's cost of a disruption holds when a plan is applied, too."""
     _, dropped = checked(only(plan, "web-1"), state(), Spec(gain=Gain(disruption_cost=5)))
-    assert dropped["web-1"].startswith("gain-too-small: moving it would now win 0.")
-    assert dropped["web-1"].endswith("; gain.disruptionCost is 5")
+    assert dropped["web-1"].startswith("gain-too-small: moving it to cool-0 would win 0.")
+    assert dropped["web-1"].endswith("; gain.disruptionCost 5 times 1.7 for what its eviction disturbs is 8.3333")
 
 
 def test_an_empty_plan_has_nothing_to_hold() -> None:
