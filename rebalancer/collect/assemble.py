@@ -23,6 +23,7 @@ from rebalancer.collect.owners import Owners
 from rebalancer.collect.pod_columns import Number, PodColumns
 from rebalancer.collect.pod_requests import RequestMatrices
 from rebalancer.collect.pod_rows import Character, Standing, Ties, character, standing, ties
+from rebalancer.collect.pod_samples import PodRows
 from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.samples import PodKey, Samples
 from rebalancer.collect.usage_columns import NodeUsageColumns, PodUsageColumns, node_columns, pod_columns
@@ -60,7 +61,7 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     parts = _pod_parts(objects, columns, node_index, resources)
     capacity = capacity_matrix(tuple(node_index), found, samples)
     node_usage = node_columns(tuple(node_index), samples, capacity=capacity)
-    rows = _active_rows(parts)
+    rows = PodRows(_active_rows(parts))
     pod_usage = pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples, capacity=capacity)
     deviation = deviation_columns(rows, parts.standing.node, nodes=node_index, signals=samples.signals)
     nodes = build_nodes(

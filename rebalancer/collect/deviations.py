@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from rebalancer.collect.pod_samples import joined
 from rebalancer.collect.samples import PodKey, SignalSamples
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 
@@ -23,12 +24,10 @@ def deviation_columns(
 ) -> FloatArray:
     """(pods, signals): what Prometheus says; NaN unknown. Arguments as those of `usage_columns.pod_columns`."""
     found = np.full((len(node), len(signals)), np.nan)
-    where: list[int] = node.tolist()
     for column, signal in enumerate(signals):
-        for (namespace, pod, node_name), value in signal.pod_deviation.items():
-            row = pods.get((namespace, pod), -1)
-            if row >= 0 and (not node_name or nodes.get(node_name, -1) == where[row]):
-                found[row, column] = value
+        told = joined(signal.pod_deviation, pods=pods, nodes=nodes)
+        here = (told.row >= 0) & (told.nodeless | ((told.where >= 0) & (np.append(node, -1)[told.row] == told.where)))
+        found[told.row[here], column] = told.value[here]
     return found
 
 

@@ -156,7 +156,7 @@ class Placing:
         """Take in what the book has learnt."""
         book, known = self._book, len(self._pod)
         if len(book.keys) > known:
-            new = np.fromiter(map(self._pod_number, book.keys[known:]), dtype=np.int64, count=len(book.keys) - known)
+            new = self._pod_numbers(book.keys[known:])
             self._pod = np.concatenate((self._pod, new))
             self._place = np.concatenate((self._place, np.array(book.place_of[known:], dtype=np.int64)))
             self._told = np.concatenate((self._told, np.zeros(len(new), dtype=np.bool_)))
@@ -168,11 +168,13 @@ class Placing:
             self._labelled = np.concatenate((self._labelled, np.array([bool(node) for node, _ in new_places], dtype=np.bool_)))
             self._empty = np.concatenate((self._empty, np.array([not any(place) for place in new_places], dtype=np.bool_)))
 
-    def _pod_number(self, key: PodKey) -> int:
-        number = self.directory.pod_numbers.get(key)
-        if number is not None:
-            return number
-        return len(self.directory.pod_keys) + self.strangers.setdefault(key, len(self.strangers)) if key[1] else NOBODY
+    def _pod_numbers(self, keys: Sequence[PodKey]) -> IntArray:
+        find = self.directory.pod_numbers.get
+        numbers = np.fromiter((find(key, NOBODY) for key in keys), dtype=np.int64, count=len(keys))
+        for row in np.flatnonzero(numbers == NOBODY).tolist():
+            if keys[row][1]:
+                numbers[row] = len(self.directory.pod_keys) + self.strangers.setdefault(keys[row], len(self.strangers))
+        return numbers
 
     def _matched(self, texts: Sequence[str]) -> IntArray:
         numbers: Mapping[str, int] = self._node_numbers

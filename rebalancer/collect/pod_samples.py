@@ -88,12 +88,32 @@ class Joined:
 def joined(samples: Mapping[PlacedPod, float], *, pods: Mapping[PodKey, int], nodes: Mapping[str, int]) -> Joined:
     """``pods``: (namespace, name) -> row of the pods that may own a sample; ``nodes``: name -> row."""
     columns = as_columns(samples)
-    row_of = np.concatenate((_rows(columns.known, pods), _rows(columns.strangers, pods)))
+    rows = pods if isinstance(pods, PodRows) else PodRows(pods)
+    row_of = np.concatenate((rows.of(columns.known), PodRows(rows).of(columns.strangers)))
     where_of = np.fromiter((nodes.get(name, -1) for name in columns.nodes), dtype=np.int64, count=len(columns.nodes))
     nodeless_of = np.fromiter((not name for name in columns.nodes), dtype=np.bool_, count=len(columns.nodes))
     return Joined(row=row_of[columns.pod], where=where_of[columns.place], nodeless=nodeless_of[columns.place], value=columns.value)
 
 
-def _rows(keys: Sequence[PodKey], pods: Mapping[PodKey, int]) -> IntArray:
-    find = pods.get
-    return np.fromiter((find(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+class PodRows(Mapping[PodKey, int]):
+    """(namespace, name) -> row. Rows of the pods that several signals know are looked up once."""
+
+    def __init__(self, rows: Mapping[PodKey, int]) -> None:
+        self._rows = rows
+        self._last: tuple[Sequence[PodKey], IntArray] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[PodKey]:
+        return iter(self._rows)
+
+    def __getitem__(self, key: PodKey) -> int:
+        return self._rows[key]
+
+    def of(self, keys: Sequence[PodKey]) -> IntArray:
+        """(keys,): -1 where there is no such pod."""
+        if self._last is None or self._last[0] is not keys:
+            find = self._rows.get
+            self._last = keys, np.fromiter((find(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+        return self._last[1]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, overload
 
 import msgspec
@@ -175,7 +176,8 @@ def answer_on_grid(
     """Put every value on the point of ``times`` that it was computed for; with one point, a value belongs there whatever its time is."""
     labels = _labels(series, envelope)
     if len(times) == 1 and series and isinstance(series[0], NumberSeries):
-        flat = np.array([one.value for one in series], dtype=np.float64)
+        pairs = [one.value for one in series if isinstance(one, NumberSeries)]
+        flat = np.fromiter(chain.from_iterable(pairs), dtype=np.float64, count=2 * len(pairs)).reshape(-1, 2)
         return Answer(
             name=name,
             labels=labels,
