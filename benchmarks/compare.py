@@ -35,6 +35,8 @@ DEFAULT_SCENARIOS = ("skewed", "diurnal", "bursts", "node-failures", "balanced-n
 TRACED = "planetlab"
 """Joins the default scenarios when there are traces."""
 DEFAULT_HOURS = 6.0
+WHOLE_DAY = ("diurnal",)
+"""Scenarios of which six hours from midnight show nothing."""
 SHORT_INTERVAL_S = 30.0
 
 
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for path in _paths(options.scenarios, options.traces):
             print(f"simulating {path.stem} ...", file=sys.stderr, flush=True)
-            reports.append(compare_in(path, hours=options.hours, seed=options.seed, traces=options.traces))
+            reports.append(compare_in(path, hours=options.hours or _default_hours(path), seed=options.seed, traces=options.traces))
             print(section(reports[-1]), flush=True)
             print(flush=True)
     except RebalancerError as error:
@@ -61,12 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--hours", type=_hours, default=DEFAULT_HOURS, metavar="H", help="simulated hours of each scenario (6)")
+    parser.add_argument("--hours", type=_hours, metavar="H", help="simulated hours of each scenario (6; a day for diurnal)")
     parser.add_argument("--scenarios", nargs="+", metavar="NAME", help="files of config/scenarios without .yaml, or paths")
     parser.add_argument("--traces", type=Path, metavar="DIR", help="directory of the traces; adds the scenario planetlab")
     parser.add_argument("--seed", type=int, metavar="N", help="instead of the seed of each scenario")
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page to FILE, as Markdown")
     return parser
+
+
+def _default_hours(path: Path) -> float:
+    return 24.0 if path.stem in WHOLE_DAY else DEFAULT_HOURS
 
 
 def _hours(text: str) -> float:
