@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: rules soak compare demo test faults e2e lint format bench schema docs clean
+.PHONY: rules soak compare demo test faults e2e lint format bench schema docs clean yardstick
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ bench: $(BIN)/.installed
 # This project beside other reschedulers' algorithms in the same simulated worlds. Some minutes.
 compare: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.compare --write benchmarks/PEERS.md
+
+# Our plans beside the best that there are, by mixed integer programming. Some minutes.
+yardstick: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.exact --write benchmarks/YARDSTICK.md
 
 # A day of 500 nodes in the fast-forward world: memory, evictions, cooldowns.
 soak: $(BIN)/.installed
