@@ -17,6 +17,7 @@ from tests.e2e.plane import ControlPlane, Plane
 from tests.e2e.table import Row
 from tests.e2e.test_cure import POLICY
 from tests.support.embedded import Process
+from tests.support.slow_proxy import slow_proxy
 
 API_SERVER = "kube-apiserver"
 OUTAGE_S = 50.0
@@ -51,6 +52,10 @@ def running(plane: ControlPlane, tmp_path: Path) -> Iterator[Running]:
             until(lambda: process.messages("cycle"), "the first cycle", step=0.05)
             assert not process.messages("move"), "the first look has no history to act on"
             yield Running(own, process)
+
+
+SLOW_S = 0.8
+"""A client sends a request in two pieces, and each waits: more than half of the time-out before every answer."""
 
 
 @dataclass(frozen=True)
@@ -116,3 +121,23 @@ def test_a_prometheus_that_hangs_stops_the_moves_and_nothing_else(running: Runni
         stack.enter_context(prometheus.frozen())
         seen = outage(running, stack.close)
     judge(running, before, seen, scenario)
+
+
+def test_a_slow_prometheus_makes_the_cure_later_and_nothing_else(plane: ControlPlane, tmp_path: Path, scenario: Row) -> None:
+    """Every answer takes more than half of the time-out: no cycle ends for want of an answer, the nodes are cured."""
+    with heated(plane, tmp_path) as own, slow_proxy(own.env["REBALANCER_PROMETHEUS__URL"], delay_s=SLOW_S) as url:
+        before = names(own)
+        arguments = ("run", "--mode", "evict", "--policy", own.policy(POLICY), "--listen", "127.0.0.1:0")
+        with own.process(*arguments, env={**TIMEOUTS, "REBALANCER_PROMETHEUS__URL": url}) as process:
+            running, began = Running(own, process), time.monotonic()
+            running.cured()
+            cycles = process.messages("cycle")
+            evicted = [move for move in process.messages("move") if move["result"] == "evicted"]
+            scenario.shows(
+                f"each request {SLOW_S:g} s late: cured after {time.monotonic() - began:.0f} s by {len(evicted)} evictions, "
+                f"{len(cycles)} cycles, {len(running.failures())} of them failed"
+            )
+            # Before the first windows are whole, a cycle says that too little is known; none may end for want of an answer.
+            assert [line["error"] for line in running.failures() if "known for" not in line["error"]] == []
+            assert len(before - names(own)) == len(evicted) > 0
+            assert process.terminate() == 0
