@@ -41,6 +41,7 @@ class PodBook:
         """(label sets,): rows of ``places``."""
         self.places: list[Place] = []
         self._numbers: dict[bytes, int] = {}
+        self._sets: list[bytes] = []
         self._place_numbers: dict[Place, int] = {}
         self._namespaces: dict[str, str] = {}
         labels = pod_labels_type(node_label)
@@ -50,16 +51,22 @@ class PodBook:
 
     def read(self, sets: Sequence[msgspec.Raw]) -> IntArray:
         """(series,): the number of each label set. Raises msgspec.DecodeError when one is no set of labels."""
+        numbers: list[int] = []
+        expected = 0
         with self.lock:
-            find = self._numbers.get
-            found = [find(bytes(each), NOBODY) for each in sets]
-            numbers = np.array(found, dtype=np.int64)
-            for row in np.flatnonzero(numbers == NOBODY).tolist():
-                raw = bytes(sets[row])
-                if raw not in self._numbers:
-                    self._numbers[raw] = self.write(self._labels(raw))
-                numbers[row] = self._numbers[raw]
-        return numbers
+            find, known = self._numbers.get, self._sets
+            for each in sets:
+                raw = bytes(each)
+                # Label sets come in the order in which they came before, but for pods that are new or gone: the next one is nearly always
+                # the one with the next number, and a look at it is cheaper than finding it.
+                if expected >= len(known) or known[expected] != raw:
+                    expected = find(raw, NOBODY)
+                    if expected == NOBODY:
+                        expected = self._numbers[raw] = self.write(self._labels(raw))
+                        known.append(raw)
+                numbers.append(expected)
+                expected += 1
+        return np.array(numbers, dtype=np.int64)
 
     def _labels(self, raw: bytes) -> PodLabels:
         return self._decode(raw) if self._decode is not None else pod_labels_of(self._decode_all(raw), self.node_label)

@@ -39,7 +39,9 @@ class PodSamples(Mapping[PlacedPod, float]):
     @property
     def pods_known(self) -> int:
         """How many of the known pods have a sample."""
-        return len(np.unique(self.pod[self.pod < len(self.known)]))
+        told = np.zeros(len(self.known), dtype=np.bool_)
+        told[self.pod[self.pod < len(self.known)]] = True
+        return int(told.sum())
 
     def _as_dict(self) -> dict[PlacedPod, float]:
         if self._mapping is None:

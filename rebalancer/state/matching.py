@@ -101,6 +101,7 @@ class LabelIndex:
     def __init__(self, rows: Sequence[HasLabels]) -> None:
         self._rows = rows
         self._columns: dict[str, tuple[IntArray, tuple[str | None, ...]]] = {}
+        self._numbers: dict[str, dict[str | None, int]] = {}
         self._masks: dict[Requirement, BoolArray] = {}
 
     def __len__(self) -> int:
@@ -116,6 +117,7 @@ class LabelIndex:
             )
             frozen(codes)
             found = self._columns[key] = (codes, tuple(numbers))
+            self._numbers[key] = numbers
         return found
 
     def requirement_mask(self, requirement: Requirement) -> BoolArray:
@@ -123,7 +125,12 @@ class LabelIndex:
         mask = self._masks.get(requirement)
         if mask is None:
             codes, values = self.column(requirement.key)
-            verdicts = np.array([requirement_holds(requirement, value) for value in values], dtype=np.bool_)
+            if requirement.operator in ("In", "NotIn") and requirement.values:  # a few values of many: the others need no look
+                named = [number for value in requirement.values if (number := self._numbers[requirement.key].get(value)) is not None]
+                verdicts = np.full(len(values), requirement.operator == "NotIn", dtype=np.bool_)
+                verdicts[named] = requirement.operator == "In"
+            else:
+                verdicts = np.array([requirement_holds(requirement, value) for value in values], dtype=np.bool_)
             mask = self._masks[requirement] = verdicts[codes]
             frozen(mask)
         return mask
