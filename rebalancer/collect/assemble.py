@@ -113,7 +113,7 @@ def _pod_parts(objects: ClusterObjects, columns: PodColumns, node_index: Mapping
 def _active_rows(parts: _PodParts) -> Mapping[PodKey, int]:
     """Only pods that use a node now can own a sample; what is measured of the others has left."""
     active = parts.standing.active.tolist()
-    return {key: row for row, key in enumerate(parts.columns.keys()) if active[row]}
+    return {key: row for row, key in enumerate(parts.columns.keys) if active[row]}
 
 
 def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodAges:

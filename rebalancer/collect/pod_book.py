@@ -178,6 +178,10 @@ class Placing:
     def _pod_numbers(self, keys: Sequence[PodKey]) -> IntArray:
         find = self.directory.pod_numbers.get
         numbers = np.fromiter((find(key, NOBODY) for key in keys), dtype=np.int64, count=len(keys))
+        first, known = len(self._pod), self.directory.pod_keys
+        for row, number in enumerate(numbers.tolist(), first):
+            if number >= 0:
+                self._book.keys[row] = known[number]  # an equal one, which is in memory anyway
         for row in np.flatnonzero(numbers == NOBODY).tolist():
             if keys[row][1]:
                 numbers[row] = len(self.directory.pod_keys) + self.strangers.setdefault(keys[row], len(self.strangers))

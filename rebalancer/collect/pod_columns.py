@@ -6,7 +6,7 @@ number is in use. The state knows only what some pod refers to, in the order in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -50,6 +50,7 @@ class PodColumns:
     """Pods whose requests can be read, in order of namespace and name, each uid once. All (pods,) unless they say otherwise."""
 
     uids: tuple[str, ...]
+    keys: tuple[PodKey, ...]
     names: tuple[str, ...]
     namespaces: tuple[str, ...]
     owners: tuple[OwnerWire | None, ...]
@@ -72,13 +73,10 @@ class PodColumns:
     def flags(self, number: Number) -> BoolArray:
         return np.asarray(self.numbers[number] > 0, dtype=np.bool_)
 
-    def keys(self) -> Iterator[PodKey]:
-        return zip(self.namespaces, self.names, strict=True)
-
     def places(self) -> Mapping[PodKey, str]:
         """(namespace, name) -> node name, of all pods that are on one."""
         on: list[int] = self.numbers[Number.NODE].tolist()
-        placed = {key: self.node_names[number] for key, number in zip(self.keys(), on, strict=True) if number >= 0}
+        placed = {key: self.node_names[number] for key, number in zip(self.keys, on, strict=True) if number >= 0}
         placed.update((key, node) for key, node in self.unreadable.items() if node)
         return placed
 

@@ -23,6 +23,7 @@ from rebalancer.collect.pod_columns import Number, PodColumns
 from rebalancer.collect.pod_facts import class_of_annotations, is_ready, is_static, phase_number, qos_number, seconds
 from rebalancer.collect.pod_requests import RequestTable
 from rebalancer.collect.pod_volumes import pod_volumes
+from rebalancer.collect.samples import PodKey
 from rebalancer.kube.wire import OwnerWire
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.state.arrays import BoolArray, IntArray
@@ -48,6 +49,7 @@ class PodTable:
         self._free: list[int] = []
         self._versions: list[str] = []
         self._uids: list[str] = []
+        self._keys: list[PodKey] = []
         self._names: list[str] = []
         self._namespaces: list[str] = []
         self._owners: list[OwnerWire | None] = []
@@ -60,6 +62,7 @@ class PodTable:
         self._order: list[int] = []
         self._alive: BoolArray = np.zeros(0, dtype=np.bool_)
         self._take: tuple[IntArray, Take] | None = None
+        self._namespace_words: dict[str, str] = {}
         self._nodes: dict[str, int] = {}
         self._owner_numbers: dict[str, int] = {}
         self._label_sets: dict[LabelSet, int] = {}
@@ -107,6 +110,7 @@ class PodTable:
                 versions[slot] = meta.resource_version
             elif uids[slot] is not meta.uid:  # listed again: the words of the older list need not be kept
                 uids[slot], self._names[slot], versions[slot] = meta.uid, meta.name, meta.resource_version
+                self._keys[slot] = self._namespaces[slot], meta.name
             slots.append(slot)
         return np.array(slots, dtype=np.int64), changed
 
@@ -125,6 +129,7 @@ class PodTable:
         return (
             self._versions,
             self._uids,
+            self._keys,
             self._names,
             self._namespaces,
             self._owners,
@@ -151,7 +156,9 @@ class PodTable:
                 self._alive[slot] = False  # it has another place in the order
             controller = meta.controller
             owner = controller if controller is not None and controller.kind != _NODE_OWNER else None
-            self._uids[slot], self._names[slot], self._namespaces[slot] = meta.uid, meta.name, meta.namespace
+            namespace = self._namespace_words.setdefault(meta.namespace, meta.namespace)
+            self._uids[slot], self._names[slot], self._namespaces[slot] = meta.uid, meta.name, namespace
+            self._keys[slot] = namespace, meta.name
             self._owners[slot], self._annotations[slot], self._volumes[slot] = owner, own, pod_volumes(pod)
             self._restart_policies[slot] = pod.spec.restart_policy or "Always"
             self._groups[slot] = scheduling_group(pod, own)
@@ -206,13 +213,14 @@ class PodTable:
     def _columns(self) -> PodColumns:
         order = np.array(self._order, dtype=np.int64)
         bad = self._numbers[Number.REQUEST, order] < 0
-        unreadable = {(self._namespaces[slot], self._names[slot]): self._node_name(slot) for slot in order[bad].tolist()}
+        unreadable = {self._keys[slot]: self._node_name(slot) for slot in order[bad].tolist()}
         if self._take is None or len(self._take[0]) != len(order) - len(unreadable) or unreadable:
             order = order[~bad]
-            self._take = order, _taking(order.tolist())
+            self._take = order, _taking(order.tolist() if unreadable else self._order)
         order, take = self._take
         return PodColumns(
             uids=take(self._uids),
+            keys=take(self._keys),
             names=take(self._names),
             namespaces=take(self._namespaces),
             owners=take(self._owners),
