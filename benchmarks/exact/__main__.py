@@ -52,10 +52,11 @@ def measure(frozen: Frozen, *, seconds: float) -> SeedResult:
     """Everything about one frozen world. ``seconds``: for each question to the solver."""
     free = without_budgets(frozen.policy)
 
-    def under(*, limits: bool, places: Places) -> Beside:
-        return put_beside(frozen, free, limits=limits, places=places, seconds=seconds, seed=frozen.seed)
+    def under(*, limits: bool = True, places: Places = Places.FREE, narrower: Beside | None = None) -> Beside:
+        return put_beside(frozen, free, limits=limits, places=places, narrower=narrower, seconds=seconds, seed=frozen.seed)
 
-    unlimited = under(limits=True, places=Places.FREE)
+    cool = under(places=Places.UNDER_TARGET)
+    unlimited = under(narrower=cool)
     return SeedResult(
         seed=frozen.seed,
         nodes=len(frozen.state.nodes.names),
@@ -63,10 +64,10 @@ def measure(frozen: Frozen, *, seconds: float) -> SeedResult:
         unlimited=unlimited,
         policy=put_beside(frozen, frozen.policy, seconds=seconds, seed=frozen.seed),
         rules=(
-            under(limits=False, places=Places.FREE),
+            under(limits=False),
             unlimited,
-            under(limits=True, places=Places.UNDER_TARGET),
-            under(limits=True, places=Places.PREDICTED),
+            cool,
+            under(places=Places.PREDICTED),
         ),
     )
 

@@ -66,9 +66,19 @@ class Beside:
 
 
 def put_beside(
-    frozen: Frozen, policy: RebalancePolicy, *, limits: bool = True, places: Places = Places.FREE, seconds: float = 60.0, seed: int = 0
+    frozen: Frozen,
+    policy: RebalancePolicy,
+    *,
+    limits: bool = True,
+    places: Places = Places.FREE,
+    narrower: Beside | None = None,
+    seconds: float = 60.0,
+    seed: int = 0,
 ) -> Beside:
-    """``seconds``: for each of the four questions. ``policy``: of the plan and of the budgets."""
+    """``seconds``: for each of the four questions. ``policy``: of the plan and of the budgets.
+
+    ``narrower``: what was found under the same limits with fewer places, so that no time limit makes more freedom look worse.
+    """
     findings = detect(frozen.state, policy.spec)
     bench, proposed = _fresh_bench(frozen, findings, policy), our_moves(frozen, findings, policy)
     problem = pose(bench, limits=limits, places=places)
@@ -83,7 +93,8 @@ def put_beside(
     cure = fewest_moves(problem, ceiling, uncured=int(hot.sum()) - cured.count, also_from=sources, seconds=seconds, seed=seed)
     reached = np.fmax(ceiling, np.where(findings.judged, ours.after, -np.inf))
     same = fewest_moves(problem, reached, also_from=sources, seconds=seconds, seed=seed)
-    lowest = lowest_worst(problem, len(proposed), also_from=sources, seconds=seconds, seed=seed)
+    known = [*([ours.moves] if places is Places.FREE else []), *([narrower.lowest.moves] if narrower else [])]
+    lowest = lowest_worst(problem, len(proposed), known=known, also_from=sources, seconds=seconds, seed=seed)
     return Beside(
         hot=int(hot.sum()),
         worst_before=problem.strain(problem.load),

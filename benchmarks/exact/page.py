@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from textwrap import fill
 
 from benchmarks.exact.measuring import Beside
 from benchmarks.scene import Machine
 
+WIDTH = 150
 RULES = ("gates only", "all rules", "cool places", "predicted places")
 
 
@@ -79,7 +81,8 @@ def rules(results: Sequence[SeedResult]) -> str:
 def summary(results: Sequence[SeedResult]) -> str:
     """Two sentences, one a kind of budgets."""
     unlimited = _sentence("With unlimited budgets", [one.unlimited for one in results])
-    return "\n".join((unlimited, _sentence("With the policy's budgets", [one.policy for one in results])))
+    limited = _sentence("With the policy's budgets", [one.policy for one in results])
+    return "\n\n".join(fill(each, WIDTH, break_long_words=False, break_on_hyphens=False) for each in (unlimited, limited))
 
 
 def _sentence(words: str, rows: Sequence[Beside]) -> str:

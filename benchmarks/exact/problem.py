@@ -6,7 +6,8 @@ The yardstick keeps to these rules:
 - Places: nodes of the source's pool whose load is known on every judged signal, and that the scheduler's filters leave when nothing is
   planned yet (`plan.feasibility`): labels, taints, affinity, spreading, ports and room as they are at the start.
 - Room: all that come to a node fit, by request, into what it has free and what leaves it in the same plan.
-- Loads are known and constant, and move with the pod. Which load a node may have at most is the question's matter (`ceilings`).
+- Loads are known means, constant, and move with the pod; room for swings (``risk.deviations``) is not asked for. Which load a node may have
+  at most is the question's matter (`ceilings`).
 - Each pod moves once, and (``limits=True``) no more pods move than disruption budgets, the rule of one pod of a workload at a time and the
   policy's budgets let go.
 

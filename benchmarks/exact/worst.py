@@ -7,6 +7,7 @@ reached, and one program is the whole search.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,10 +42,21 @@ class Lowest:
         return (self.worst - self.proven) / self.worst if self.worst > 0 else 0.0
 
 
-def lowest_worst(problem: Problem, moves: int, *, also_from: BoolArray | None = None, seconds: float = 60.0, seed: int = 0) -> Lowest:
-    """At most ``moves`` moves; ``seconds`` for all programs together. ``also_from``: see `fewest`."""
+def lowest_worst(
+    problem: Problem,
+    moves: int,
+    *,
+    known: Sequence[tuple[tuple[int, int], ...]] = (),
+    also_from: BoolArray | None = None,
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> Lowest:
+    """At most ``moves`` moves; ``seconds`` for all programs together. ``known``: plans to start from, of no more moves.
+
+    ``also_from``: see `fewest`.
+    """
     high = np.where(problem.findings.judged, problem.findings.high, np.inf)
-    best, plan = problem.strain(problem.load), tuple[tuple[int, int], ...]()
+    best, plan = min((problem.strain(problem.load_after(each)), each) for each in ((), *known))
     bound = min(best, worst_floor(problem, moves))
     proven = lower = bound
     spent = 0.0
