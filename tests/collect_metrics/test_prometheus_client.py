@@ -303,3 +303,30 @@ def test_m12_http_is_accepted_and_a_token_over_http_is_noticed_once(server: Scri
 def test_access_does_not_print_headers() -> None:
     """Headers may hold keys."""
     assert "s3cret" not in repr(PrometheusAccess(url="http://p", headers={"X-Key": "s3cret"}))
+
+
+def test_series_of_pods_are_known_by_their_labels_until_the_client_rests(server: ScriptedPrometheus, connect: Connect) -> None:
+    """The same labels have the same number in the next cycle, other ones are read; after a rest nothing is remembered."""
+    prometheus = connect(server)
+    books = []
+    for labels in ({"pod": "a"}, {"pod": "a"}, {"pod": "b"}):
+        server.on("pods", vector((labels, 1)))
+        answer = prometheus.pods("pods", at=AT, deadline=Deadline.after(20))
+        assert answer.pods is not None
+        assert answer.pods.book.keys[answer.pods.numbers[0]] == ("", labels["pod"])
+        books.append(answer.pods.book)
+        prometheus.cycle_is_over()
+    assert books[0] is books[1] is books[2]
+    assert books[0].keys == [("", "a"), ("", "b")]
+    prometheus.rest()
+    again = prometheus.pods("pods", at=AT, deadline=Deadline.after(20)).pods
+    assert again is not None
+    assert again.book is not books[0]
+
+
+def test_a_series_of_pods_with_labels_that_are_no_text_is_no_answer(server: ScriptedPrometheus, connect: Connect) -> None:
+    """As it is of any other query."""
+    prometheus = connect(server)
+    server.on("pods", success("vector", [{"metric": {"pod": 7}, "value": [1, "1"]}]))
+    with pytest.raises(PrometheusUnreachable, match="not Prometheus' JSON"):
+        prometheus.pods("pods", at=AT, deadline=Deadline.after(20), name="pods")

@@ -399,3 +399,17 @@ def test_resting_ends_the_watches_until_the_next_look(here: Here) -> None:
         assert "late" in names(read(source))
         assert "pods" in here.lists
         eventually(lambda: _reads_changes(here, source))
+
+
+def test_resting_lets_go_of_the_columns_of_pods_too(here: Here) -> None:
+    """A standby keeps nothing of what it read; the next read makes them anew."""
+    with here.watched() as source:
+        first, second = read(source).columns, read(source).columns
+        source.rest()
+        third = read(source).columns
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first.constraints is second.constraints
+    assert third.constraints is not second.constraints
+    assert third.uids == second.uids

@@ -280,6 +280,18 @@ def test_a_list_from_another_past_begins_anew(desk: Desk) -> None:
     assert desk.held == ["p@80", "q@85"]
 
 
+def test_only_a_list_from_another_past_makes_equal_versions_mean_nothing(desk: Desk) -> None:
+    """Who keeps what was read of an object by its version may go on after an expired watch, and not after a restore of etcd."""
+    start = desk.begin(10, wire("p", 5))
+    epoch = desk.table.epoch
+    desk.list(20, wire("p", 5))
+    desk.table.closed(start, Restart.EXPIRED)
+    desk.list(30, wire("p", 25))
+    assert desk.table.epoch == epoch
+    desk.list(15, wire("p", 5))
+    assert desk.table.epoch > epoch
+
+
 def test_a_list_that_fails_leaves_everything_as_it_is(desk: Desk) -> None:
     """The watch goes on."""
     start = desk.begin(10, wire("p", 5))
