@@ -1,8 +1,8 @@
 """Soft taints: while a plan is carried out, warm nodes repel new pods a little, so that replacements land on cooler ones.
 
-They are ours by their key, written only on change, and leave as soon as their reason does: when the node is at or under its target,
-when its load is no longer known, when every node of its pool is warm, when the policy gives soft taints up, on clean shutdown, and by
-`rebalancer cleanup`. A crash leaves them to the next start, whose first cycle sees them on the nodes and judges them like its own.
+They are ours by their key, written only on change, and leave as soon as their reason does: when the node is no longer warm
+(`plan.steering`), when its load is no longer known, when the policy gives soft taints up, on clean shutdown, and by `rebalancer cleanup`. A
+crash leaves them to the next start, whose first cycle sees them on the nodes and judges them like its own.
 
 The key is the same for every controller that shares the cluster, so it does not say whose a taint is; the pool does. On a node that no pool
 of the policy claims, a taint is another controller's, and stays, unless this process put it there before the node left its pool.
@@ -10,7 +10,7 @@ of the policy claims, a taint is another controller's, and stays, unless this pr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rebalancer.act.names import SOFT_TAINT
@@ -22,7 +22,7 @@ from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import list_all
 from rebalancer.kube.patches import add_soft_taint, remove_soft_taint
 from rebalancer.kube.resources import NODES
-from rebalancer.plan.model import NodeReport, Plan
+from rebalancer.plan.model import Plan
 from rebalancer.policy.model import Pool
 
 
@@ -39,23 +39,10 @@ def taint_work(plan: Plan, *, put: Collection[str] = ()) -> TaintWork:
 
     ``put``: nodes whose taint is ours although no pool may claim them any more.
     """
-    stay = _warm(plan.nodes) if plan.soft_tainting else set()
+    stay = {report.name for report in plan.nodes if report.warm} if plan.soft_tainting else set()
     wanted = set(plan.soft_taints)
     present = {report.name for report in plan.nodes if report.tainted and (report.pool is not None or report.name in put)}
     return TaintWork(add=tuple(sorted(wanted - present)), remove=tuple(sorted(present - wanted - stay)))
-
-
-def _warm(nodes: Iterable[NodeReport]) -> set[str]:
-    """Known nodes above target on a judged signal, without those of pools where every known node is."""
-    by_pool: dict[str | None, dict[str, bool]] = {}
-    for report in nodes:
-        if report.node_class != "unknown":
-            by_pool.setdefault(report.pool, {})[report.name] = _above_target(report)
-    return {name for pool in by_pool.values() if not all(pool.values()) for name, warm in pool.items() if warm}
-
-
-def _above_target(report: NodeReport) -> bool:
-    return any(s.load is not None and s.target is not None and s.load > s.target for s in report.signals.values())
 
 
 class SoftTainting:

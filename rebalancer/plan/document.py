@@ -121,6 +121,7 @@ def _nodes(state: ClusterState, findings: Findings, bench: Bench, after: FloatAr
     columns = [_known_rows(matrix) for matrix in matrices]
     signals = [signal.name for signal in state.signals]
     steered: list[bool] = bench.soft_tainted.tolist()
+    warm: list[bool] = bench.warm.tolist()
     return tuple(
         NodeReport(
             name=name,
@@ -133,6 +134,7 @@ def _nodes(state: ClusterState, findings: Findings, bench: Bench, after: FloatAr
             },
             reason=findings.reasons[row],
             steered=steered[row],
+            warm=warm[row],
             tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in state.nodes.taints[row]),
         )
         for row, (name, pool, node_class) in enumerate(

@@ -51,6 +51,8 @@ class Bench:
     loads: LoadBook
     soft_tainted: BoolArray
     """(nodes,) nodes that would carry the soft taint while the plan is carried out."""
+    warm: BoolArray
+    """(nodes,) nodes that keep a soft taint that they carry, whether the plan moves anything or not."""
 
 
 class Method(Protocol):

@@ -82,6 +82,8 @@ class NodeReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The node is to carry the soft taint while the plan is carried out."""
     tainted: bool = False
     """It carries the soft taint already."""
+    warm: bool = False
+    """If it carries one, it keeps it."""
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

@@ -152,6 +152,8 @@ class Steering(Strict):
 
     soft_taint: bool = True
     """In evict mode, warm nodes of a pool with a hot node carry ``rebalancer.dev/hot:PreferNoSchedule`` until they are cool."""
+    taint_above: float = Field(default=75.0, ge=10, le=100, allow_inf_nan=False)
+    """Percent of ``target`` above which a node counts as warm for that; 100: only nodes above their target."""
     annotate_nodes: Literal["none"] = "none"
     """Nothing is written on nodes but the taint; there is nothing to choose, the key is here to say so."""
     hints: Literal[False] = False

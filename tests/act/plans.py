@@ -46,6 +46,7 @@ def report(
     target: float | None = 0.55,
     tainted: bool = False,
     unknown: bool = False,
+    warm: bool = False,
 ) -> NodeReport:
     return NodeReport(
         name=name,
@@ -54,6 +55,7 @@ def report(
         quadrant=None,
         signals={"cpu": NodeSignal(packing=0.5, load=load, load_after=load, target=target)},
         tainted=tainted,
+        warm=warm,
     )
 
 

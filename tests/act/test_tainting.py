@@ -50,27 +50,15 @@ def test_the_nodes_that_the_plan_names_get_the_taint_unless_they_have_it() -> No
     assert work(*nodes, taints=("hot", "warm")) == TaintWork(add=("hot",), remove=())
 
 
-def test_a_node_at_or_under_its_target_loses_the_taint() -> None:
-    """The reason is gone, so the taint is."""
+def test_a_node_that_is_no_longer_warm_loses_the_taint() -> None:
+    """The reason is gone, so the taint is; what counts as warm, the plan has decided."""
     assert work(report("was-hot", 0.55, tainted=True), COOL, moves=False) == TaintWork(add=(), remove=("was-hot",))
 
 
 def test_a_plan_without_moves_adds_none_and_keeps_those_of_warm_nodes() -> None:
     """While a node cools down, replacements that are still on their way should not land there."""
-    nodes = (report("cooling", 0.6, tainted=True), report("warm", 0.6), COOL)
+    nodes = (report("cooling", 0.6, tainted=True, warm=True), report("warm", 0.6, warm=True), COOL)
     assert work(*nodes, moves=False) == TaintWork(add=(), remove=())
-
-
-def test_a_pool_that_is_warm_throughout_keeps_no_taint() -> None:
-    """If all repel, none does."""
-    nodes = (report("a", 0.6, tainted=True), report("b", 0.9, tainted=True), report("c", 0.2, pool="other"))
-    assert work(*nodes, moves=False) == TaintWork(add=(), remove=("a", "b"))
-
-
-def test_an_unknown_node_loses_the_taint_and_does_not_count_as_a_cool_one() -> None:
-    """Nobody knows whether it is warm; and a pool is not saved by a node that nobody can see."""
-    nodes = (report("blind", None, tainted=True, unknown=True), report("warm", 0.6, tainted=True))
-    assert work(*nodes, moves=False) == TaintWork(add=(), remove=("blind", "warm"))
 
 
 def test_a_node_that_no_pool_claims_any_more_loses_the_taint_that_we_put() -> None:
@@ -82,7 +70,7 @@ def test_a_node_that_no_pool_claims_any_more_loses_the_taint_that_we_put() -> No
 
 def test_a_policy_that_gives_soft_taints_up_takes_off_what_is_left() -> None:
     """Switching steering off must not leave warm nodes tainted for as long as they are warm."""
-    assert work(report("warm", 0.6, tainted=True), COOL, soft_tainting=False) == TaintWork(add=(), remove=("warm",))
+    assert work(report("warm", 0.6, tainted=True, warm=True), COOL, soft_tainting=False) == TaintWork(add=(), remove=("warm",))
 
 
 def test_taints_of_others_survive_both_ways(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:

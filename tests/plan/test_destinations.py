@@ -82,7 +82,7 @@ OURS = Taint("rebalancer.dev/hot", "true", "PreferNoSchedule")
 
 
 @pytest.mark.parametrize(
-    ("load", "destinations"), [(0.5, ["cooled"]), (0.6, ["full"])], ids=["it loses the taint before the move", "it keeps the taint"]
+    ("load", "destinations"), [(0.4, ["cooled"]), (0.6, ["full"])], ids=["it loses the taint before the move", "it keeps the taint"]
 )
 def test_a_taint_of_before_counts_only_if_its_node_keeps_it(load: float, destinations: list[str]) -> None:
     """A node that has cooled is about to lose it, and is then what the scheduler likes best; a warm one keeps repelling."""

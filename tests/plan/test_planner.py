@@ -10,7 +10,8 @@ import pytest
 from rebalancer.detect.classify import detect
 from rebalancer.plan.balance import Balance
 from rebalancer.plan.method import Bench, Proposal
-from rebalancer.plan.planner import METHODS, Decision, decide, lay_bench, soft_tainted
+from rebalancer.plan.planner import METHODS, Decision, decide, lay_bench
+from rebalancer.plan.steering import soft_tainted, warm_nodes
 from rebalancer.policy.model import DEFAULT_SIGNALS, Mode, Pool, RebalancePolicy, Spec, Steering
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import NOTHING_HAPPENED
@@ -99,14 +100,55 @@ def test_t8_the_same_input_gives_the_same_plan_and_changes_nothing_in_the_input(
     assert decided(now).plan == decided(now).plan
 
 
-def tainted(now: ClusterState, spec: Spec | None = None, *, enabled: bool = True) -> set[str]:
-    found = soft_tainted(now, detect(now, spec or Spec()), enabled=enabled)
+def tainted(now: ClusterState, spec: Spec | None = None, **steering: Any) -> set[str]:
+    found = soft_tainted(detect(now, spec or Spec()), Steering(**steering))
     return {name for name, marked in zip(now.nodes.names, found.tolist(), strict=True) if marked}
+
+
+def kept(now: ClusterState, **steering: Any) -> set[str]:
+    """Nodes that keep a taint if they carry it."""
+    found = warm_nodes(detect(now, Spec()), Steering(**steering))
+    return {name for name, marked in zip(now.nodes.names, found.tolist(), strict=True) if marked}
+
+
+COOLER = {f"cooler-{i}": 0.1 + i / 100 for i in range(10)}
 
 
 def test_every_node_above_target_of_a_pool_with_a_hot_node_is_steered_away_from() -> None:
     """The warm ones as well: a replacement there would be the next thing to move."""
-    assert tainted(state(warm=0.6, at_target=0.55)) == {"hot", "warm"}
+    assert tainted(state(warm=0.6, at_target=0.55), taint_above=100) == {"hot", "warm"}
+
+
+def test_so_is_every_node_above_the_share_of_target() -> None:
+    """Three quarters of 55 % are 41 %: a node at 45 % has less room than the ten that idle."""
+    assert tainted(state(warm=0.6, nearly=0.45, fine=0.4, **COOLER)) == {"hot", "warm", "nearly"}
+
+
+def test_a_fifth_of_the_pool_stays_untainted() -> None:
+    """Of ten nodes eight at the most, the warmest: where nearly all repel, a taint tells nothing."""
+    warm = {f"warm-{i}": 0.45 + i / 100 for i in range(8)}
+    assert tainted(state(**warm)) == {"hot", *(name for name in warm if name not in ("warm-0",))}
+
+
+def test_a_signal_that_is_hot_nowhere_widens_nothing() -> None:
+    """Memory at 60 % is over three quarters of its target; nobody is moved for memory."""
+    nodes = [node("hot", load={"cpu": 0.8, "memory": 0.2}), node("full", load={"cpu": 0.2, "memory": 0.6})]
+    nodes += [node(f"cool-{i}", load={"cpu": 0.2, "memory": 0.2}) for i in range(8)]
+    assert tainted(cluster(nodes=nodes)) == {"hot"}
+
+
+def test_a_taint_is_kept_above_target_and_while_it_would_be_put_anew() -> None:
+    """Between three quarters and the whole of target only as long as the pool has a hot node."""
+    assert kept(state(warm=0.6, nearly=0.45, **COOLER)) == {"hot", "warm", "nearly"}
+    assert kept(state(hot=0.5, warm=0.6, nearly=0.45, **COOLER)) == {"warm"}
+    assert kept(state(warm=0.6, **COOLER), soft_taint=False) == set()
+
+
+def test_a_pool_that_is_warm_throughout_keeps_no_taint() -> None:
+    """If all repel, none does; a node that nobody can see does not count as a cool one."""
+    blind = node("blind", unknown={"cpu": "no sample", "memory": "no sample"})
+    warm = [node("a", load={"cpu": 0.6, "memory": 0.2}), node("b", load={"cpu": 0.9, "memory": 0.2})]
+    assert kept(cluster(nodes=[*warm, blind])) == set()
 
 
 def test_no_hot_node_no_taint() -> None:
@@ -140,7 +182,7 @@ def test_pools_are_steered_each_for_itself() -> None:
 def test_steering_that_is_switched_off_marks_nobody() -> None:
     """By the policy, or since annotate mode evicts nothing."""
     now = state()
-    assert tainted(now, enabled=False) == set()
+    assert tainted(now, soft_taint=False) == set()
     off = RebalancePolicy(spec=Spec(steering=Steering(soft_taint=False)))
     for policy, mode in ((off, Mode.EVICT), (RebalancePolicy(), Mode.ANNOTATE)):
         bench = lay_bench(state=now, findings=detect(now, policy.spec), policy=policy, history=NOTHING_HAPPENED, mode=mode)
