@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: rules soak compare demo test faults e2e lint format bench schema docs clean yardstick
+.PHONY: rules soak compare reference demo test faults e2e lint format bench schema docs clean yardstick
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,10 @@ compare: $(BIN)/.installed
 # Our plans beside the best that there are, by mixed integer programming. Some minutes.
 yardstick: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.exact --write benchmarks/YARDSTICK.md
+
+# The reference scenario on the real control plane that `make e2e` uses. About 25 minutes.
+reference: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.reference --write benchmarks/REFERENCE.md
 
 # A day of 500 nodes in the fast-forward world: memory, evictions, cooldowns.
 soak: $(BIN)/.installed

@@ -132,10 +132,16 @@ def is_ready(pod: Json) -> bool:
 
 @contextlib.contextmanager
 def ground(
-    plane: ControlPlane, folder: Path, nodes: Sequence[HollowNode], *, monitored: bool = True, start_s: float = 1.0
+    plane: ControlPlane,
+    folder: Path,
+    nodes: Sequence[HollowNode],
+    *,
+    monitored: bool = True,
+    start_s: float = 1.0,
+    load: LoadModel | None = None,
 ) -> Iterator[Ground]:
     """``monitored``: with exporters and a Prometheus; scenarios about scheduling alone need none."""
-    load = LoadModel()
+    load = load or LoadModel()
     with ExitStack() as stack:
         clear(plane.api)
         hollow = stack.enter_context(HollowNodes(plane.api, nodes, load=load, start_s=start_s, heartbeats=not plane.own))

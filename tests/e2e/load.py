@@ -35,6 +35,12 @@ class LoadModel:
 
     said: dict[tuple[str, str], Usage] = field(default_factory=dict)
 
+    def starts(self, pod: Json) -> None:
+        """A pod runs, or one that runs has changed; the ledger calls it, and `ends`, one at a time."""
+
+    def ends(self, uid: str) -> None:
+        """A pod uses nothing any more."""
+
     def demand(self, pod: Json) -> Usage:
         meta = pod["metadata"]
         labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
@@ -83,6 +89,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._meters: dict[str, _Meter] = {}
         self._node_seconds = dict.fromkeys(self.machines, 0.0)
+        self._wanted = dict.fromkeys(self.machines, 0.0)
         self._alive_s = 0.0
 
     def starts(self, pod: Json) -> None:
@@ -91,11 +98,13 @@ class Ledger:
             node = pod["spec"]["nodeName"]
             if node in self.machines:
                 self._meters.setdefault(pod["metadata"]["uid"], _Meter(pod=pod, node=node)).pod = pod
+                self.load.starts(pod)
 
     def ends(self, uid: str) -> None:
         with self._lock:
             self._advance()
-            self._meters.pop(uid, None)
+            if self._meters.pop(uid, None) is not None:
+                self.load.ends(uid)
 
     def read(self) -> Reading:
         with self._lock:
@@ -106,7 +115,9 @@ class Ledger:
                 memory[meter.node] += meter.usage.memory_bytes
                 cpu[meter.node] += meter.usage.cpu_cores
             pods = tuple(PodReading(meter.pod, meter.node, meter.cpu_seconds, meter.usage) for meter in self._meters.values())
-            return Reading(pods=pods, node_seconds=dict(self._node_seconds), node_bytes=memory, node_cores=cpu, alive_s=self._alive_s)
+            wanted = {name: SYSTEM_CORES + cores for name, cores in self._wanted.items()}
+            seconds = dict(self._node_seconds)
+            return Reading(pods=pods, node_seconds=seconds, node_bytes=memory, node_cores=cpu, node_wanted=wanted, alive_s=self._alive_s)
 
     def _advance(self) -> None:
         now = self._clock()
@@ -123,6 +134,7 @@ class Ledger:
             meter.cpu_seconds += cores * passed
         for name in self.machines:
             self._node_seconds[name] += (SYSTEM_CORES + wanted[name] * share[name]) * passed
+        self._wanted = wanted
 
 
 def _share(room: float, wanted: float) -> float:
@@ -139,10 +151,11 @@ class PodReading:
 
 @dataclass(frozen=True)
 class Reading:
-    """The counters at one moment; ``node_cores`` is what runs right now."""
+    """The counters at one moment; ``node_cores`` is what runs right now, ``node_wanted`` what would if no node were too small for it."""
 
     pods: tuple[PodReading, ...]
     node_seconds: Mapping[str, float]
     node_bytes: Mapping[str, float]
     node_cores: Mapping[str, float]
+    node_wanted: Mapping[str, float]
     alive_s: float
