@@ -1,0 +1,148 @@
+"""The verbs filter and prioritize of kube-scheduler's HTTP extender, from bytes to bytes.
+
+Whatever goes wrong here must never keep a pod from running. No view, no judge, an unknown node, a stale load: every node passes, and all
+score alike. A filter answer without nodes means "none fits" to kube-scheduler, so abstaining is to return them all. If every node would be
+refused, none is: somewhere the pod must go, and the scores still say where it does the least harm (`Steering.may_refuse_all` is the
+Dynamic-Scheduler's way).
+
+A body that cannot be read is answered with a sentence. Of filter, kube-scheduler logs the field ``Error`` of an answer with status 200 and
+nothing of any other; prioritize has no such field, so that its status must speak.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from rebalancer.state.arrays import IntArray
+from rebalancer.steer.extender_wire import (
+    ErrorBody,
+    ExtenderArgs,
+    FilterResult,
+    HostPriority,
+    NodeHead,
+    NodeList,
+    ask_of,
+)
+from rebalancer.steer.judging import Judge, PodAsk
+from rebalancer.steer.node_view import NodeView
+from rebalancer.steer.own_score import EXTENDER_MAXIMUM
+
+NEUTRAL = EXTENDER_MAXIMUM // 2
+OK = 200
+BAD_REQUEST = 400
+
+_decode_args = msgspec.json.Decoder(ExtenderArgs).decode
+_decode_node = msgspec.json.Decoder(NodeHead).decode
+_encode = msgspec.json.Encoder().encode
+_PLACE = re.compile(r"\s+")
+_LONGEST_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """What requests are answered with: a snapshot of the nodes, and who judges them. Either may be missing: then we abstain."""
+
+    view: NodeView | None
+    judge: Judge | None
+    may_refuse_all: bool = False
+    oldest_view_s: float = 600.0
+    """A view older than that is no view: whoever feeds it has stopped."""
+
+    def ready(self, *, now: float) -> bool:
+        return self.view is not None and self.judge is not None and now - self.view.made_at <= self.oldest_view_s
+
+
+@dataclass(frozen=True, slots=True)
+class VerbAnswer:
+    """``body`` is JSON. The numbers are for metrics."""
+
+    status: int
+    body: bytes
+    nodes: int = 0
+    refused: int = 0
+    unknown: int = 0
+    """Nodes of which nothing was known."""
+    spared: bool = False
+    """Every node would have been refused, so none was."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    pod: PodAsk
+    names: list[str]
+    nodes: list[msgspec.Raw] | None
+    """The whole objects, when they were sent instead of names."""
+
+
+class _Unreadable(Exception):
+    pass
+
+
+def filter_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnswer:
+    """The verb filter. Always status 200; ``Error`` is set when the body cannot be read. ``now`` in Unix seconds."""
+    try:
+        asked = _question(body)
+    except _Unreadable as problem:
+        words = f"rebalancer extender, filter: {problem}"
+        return VerbAnswer(OK, _encode(FilterResult(error=words)), error=words)
+    view, judge = steering.view, steering.judge
+    if asked.pod.exempt or view is None or judge is None or not steering.ready(now=now):
+        return VerbAnswer(OK, _encode(_passing(asked, None)), nodes=len(asked.names))
+    verdict = judge.verdict(view, view.rows_of(asked.names), asked.pod, now=now)
+    places = np.flatnonzero(verdict.refused)
+    spared = bool(len(places)) and len(places) == len(asked.names) and not steering.may_refuse_all
+    failed = {} if spared else {asked.names[place]: verdict.why(place) for place in places.tolist()}
+    result = _passing(asked, failed)
+    unknown = int(np.count_nonzero(~verdict.known))
+    return VerbAnswer(OK, _encode(result), nodes=len(asked.names), refused=len(failed), unknown=unknown, spared=spared)
+
+
+def prioritize_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnswer:
+    """The verb prioritize: a score in 0..10 for every node that was sent. Status 400 when the body cannot be read."""
+    try:
+        asked = _question(body)
+    except _Unreadable as problem:
+        words = f"rebalancer extender, prioritize: {problem}"
+        return VerbAnswer(BAD_REQUEST, _encode(ErrorBody(words)), error=words)
+    scores = _scores(asked, steering, now=now)
+    return VerbAnswer(OK, _encode(list(map(HostPriority, asked.names, scores.tolist()))), nodes=len(asked.names))
+
+
+def _scores(asked: _Question, steering: Steering, *, now: float) -> IntArray:
+    view, judge = steering.view, steering.judge
+    if view is None or judge is None or not steering.ready(now=now):
+        return np.full(len(asked.names), NEUTRAL, dtype=np.int64)
+    found = judge.scores(view, view.rows_of(asked.names), asked.pod, now=now)
+    return np.clip(found, 0, EXTENDER_MAXIMUM)
+
+
+def _passing(asked: _Question, failed: dict[str, str] | None) -> FilterResult:
+    """The answer in the kind of the question: names for names, nodes for nodes."""
+    failed = failed or {}
+    if asked.nodes is None:
+        names = [name for name in asked.names if name not in failed] if failed else asked.names
+        return FilterResult(node_names=names, failed_nodes=failed)
+    kept = [node for name, node in zip(asked.names, asked.nodes, strict=True) if name not in failed] if failed else asked.nodes
+    return FilterResult(nodes=NodeList(kept), failed_nodes=failed)
+
+
+def _question(body: bytes) -> _Question:
+    """Raises _Unreadable with what to tell."""
+    try:
+        args = _decode_args(body)
+        if args.pod is None:
+            raise _Unreadable("the request has no Pod; the extender API v1 of kube-scheduler is expected")
+        if args.node_names is not None:
+            return _Question(ask_of(args.pod), args.node_names, None)
+        if args.nodes is None:
+            raise _Unreadable("the request has neither NodeNames nor Nodes; the extender API v1 of kube-scheduler is expected")
+        nodes = args.nodes.items or []
+        return _Question(ask_of(args.pod), [_decode_node(node).metadata.name for node in nodes], nodes)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        words = _PLACE.sub(" ", str(problem))[:_LONGEST_WORDS]
+        raise _Unreadable(f"the request of {len(body)} bytes cannot be read, {words}") from None

@@ -1,0 +1,136 @@
+"""Two ways to judge nodes by a view of them, behind one small interface: the Dynamic-Scheduler's and our own.
+
+A judge refuses and scores; it does not know of HTTP, nor of the nodes that were asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
+from rebalancer.steer.crane_policy import DEFAULT, CranePolicy
+from rebalancer.steer.dynamic import (
+    MAX_SCORE,
+    Missing,
+    dynamic_scores,
+    hot_in_force,
+    over_limit,
+    refusal,
+    usage_in_force,
+)
+from rebalancer.steer.node_view import UNKNOWN_NODE, NodeView
+from rebalancer.steer.own_annotation import SIGNALS
+from rebalancer.steer.own_score import EXTENDER_MAXIMUM, Marks, over_high, own_scores, reach, worth
+from rebalancer.units import format_percent
+
+
+@dataclass(frozen=True, slots=True)
+class PodAsk:
+    """What matters about the pod. ``amounts``: signal -> what it asks for, in the signal's unit; an absent one is unknown.
+    ``gpu``: it asks for a GPU or for memory of one."""
+
+    amounts: Mapping[str, float] = field(default_factory=dict)
+    gpu: bool = False
+    exempt: bool = False
+    """Of a DaemonSet: its node is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``refused`` and ``known`` (nodes asked about,); ``why(i)`` is the sentence of a refused one."""
+
+    refused: BoolArray
+    known: BoolArray
+    why: Callable[[int], str]
+
+
+class Judge(Protocol):
+    def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
+        """``rows``: from `NodeView.rows_of`. Unknown nodes and unknown loads are never refused."""
+
+    def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
+        """(rows,) int64 in 0..10."""
+
+
+def taken(values: FloatArray, rows: IntArray) -> FloatArray:
+    """The rows of a column or matrix; NaN for nodes that the view does not have."""
+    if not len(values):
+        return np.full((len(rows), *values.shape[1:]), np.nan)
+    found = values[rows].astype(np.float64)  # a copy, by the kind of indexing
+    found[rows == UNKNOWN_NODE] = np.nan
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicJudge:
+    """Filter, score and hot value of the Dynamic-Scheduler, from crane-compatible annotations."""
+
+    policy: CranePolicy = DEFAULT
+    missing: Missing = Missing.LOW
+
+    def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
+        usage = taken(usage_in_force(self.policy, view.crane, now=now), rows)
+        over = over_limit(self.policy, usage, view.crane.names)
+        rules = self.policy.spec.predicate
+
+        def why(place: int) -> str:
+            row = int(rows[place])
+            return refusal(rules[int(over[place].argmax())].name, view.names[row])
+
+        return Verdict(_any(over), _any(~np.isnan(usage)), why)
+
+    def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
+        usage = taken(usage_in_force(self.policy, view.crane, now=now), rows)
+        hot = np.nan_to_num(taken(hot_in_force(view.crane, now=now), rows))
+        points = dynamic_scores(self.policy, usage, view.crane.names, hot=hot, missing=self.missing)
+        return np.asarray(points * EXTENDER_MAXIMUM // MAX_SCORE, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnJudge:
+    """Our own score, and the high marks as filter, from the annotation of this project."""
+
+    marks: Marks
+
+    def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
+        """A node is refused for what it has, not for what the pod would add: whether a pod fits is the scheduler's to say."""
+        reached = self._reach(view, rows, PodAsk(), now=now)
+        judged = _judged(pod)
+        over = over_high(reached, self.marks, judged=judged)
+
+        def why(place: int) -> str:
+            column = int(over[place].argmax())
+            load, high = format_percent(float(reached[place, column])), format_percent(float(self.marks.high[column]))
+            return f"{SIGNALS[column]} load {load} of node {view.names[int(rows[place])]} is over {high}"
+
+        return Verdict(_any(over), _any(~np.isnan(reached[:, judged])), why)
+
+    def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
+        reached = self._reach(view, rows, pod, now=now)
+        return own_scores(worth(reached, self.marks, judged=_judged(pod)))
+
+    def _reach(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> FloatArray:
+        own = view.own
+        with np.errstate(invalid="ignore"):
+            fresh = taken(own.expires_at, rows) > now
+        return reach(
+            load=np.where(fresh[:, None], taken(own.load, rows), np.nan),
+            deviation=taken(own.deviation, rows),
+            bound=taken(view.bound, rows),
+            ask=np.array([pod.amounts.get(name, np.nan) for name in SIGNALS], dtype=np.float64),
+            capacity=taken(view.capacity, rows),
+            deviations=self.marks.deviations,
+        )
+
+
+def _judged(pod: PodAsk) -> BoolArray:
+    """(signals,): a pod without a GPU does not care how busy GPUs are, nor whether anybody knows."""
+    return np.array([pod.gpu or not name.startswith("gpu") for name in SIGNALS], dtype=np.bool_)
+
+
+def _any(each: BoolArray) -> BoolArray:
+    return np.asarray(each.any(axis=1), dtype=np.bool_)

@@ -1,0 +1,66 @@
+"""What the extender knows of the nodes: one immutable snapshot, which whoever feeds it replaces as a whole.
+
+A request is answered from the one snapshot it began with. Nothing in it depends on the time of a request: how old is too old is decided
+when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.steer.load_annotations import LoadColumns
+from rebalancer.steer.own_annotation import SIGNALS, OwnColumns
+
+UNKNOWN_NODE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """``capacity`` (nodes, `SIGNALS`) in the signals' units and ``bound`` (nodes, `SIGNALS`) as shares of it, see `own_score.bound_load`;
+    float64, NaN unknown."""
+
+    names: tuple[str, ...]
+    rows: Mapping[str, int]
+    crane: LoadColumns
+    own: OwnColumns
+    capacity: FloatArray
+    bound: FloatArray
+    made_at: float
+    """Unix seconds."""
+
+    def rows_of(self, names: Sequence[str]) -> IntArray:
+        """(names,): the row of each, `UNKNOWN_NODE` for a node that the view does not have."""
+        get = self.rows.get
+        return np.fromiter((get(name, UNKNOWN_NODE) for name in names), dtype=np.int64, count=len(names))
+
+
+def node_view(
+    names: Sequence[str],
+    *,
+    crane: LoadColumns,
+    own: OwnColumns,
+    made_at: float,
+    capacity: FloatArray | None = None,
+    bound: FloatArray | None = None,
+) -> NodeView:
+    """A view whose arrays nobody can write any more. Without ``capacity`` nodes are judged without what the pod asks for; without
+    ``bound``, nothing is anticipated."""
+    shape = (len(names), len(SIGNALS))
+    view = NodeView(
+        names=tuple(names),
+        rows=MappingProxyType({name: row for row, name in enumerate(names)}),
+        crane=crane,
+        own=own,
+        capacity=np.full(shape, np.nan) if capacity is None else capacity,
+        bound=np.zeros(shape) if bound is None else bound,
+        made_at=made_at,
+    )
+    arrays = (view.capacity, view.bound, crane.usage, crane.written_at, crane.hot, crane.hot_written_at)
+    for array in (*arrays, own.load, own.deviation, own.written_at, own.expires_at):
+        array.setflags(write=False)
+    return view
