@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rebalancer.simulate.forward.arranging import arrange
 from rebalancer.simulate.forward.crops import Crop
 from rebalancer.simulate.forward.demand import DemandPlan
-from rebalancer.simulate.forward.fleet import CPU, MEMORY, make_crops, make_demand
+from rebalancer.simulate.forward.fleet import CPU, MEMORY, make_crops, make_demand, make_ground
 from rebalancer.simulate.forward.quantities import Times
 from rebalancer.simulate.forward.scenario import Noise, ScenarioSpec, Wave
 from rebalancer.simulate.forward.scenario_file import load_scenario
@@ -101,6 +102,12 @@ def build_town(*, nodes: int = NODES, pods: int = PODS, seed: int = SEED) -> Tow
         for number in range(nodes)
     )
     return Town(seed=seed, nodes=tuple(made), crops=tuple(crops), waves=make_demand(spec, crops, seed=seed, traces=traces))
+
+
+def arranged(town: Town) -> IntArray:
+    """(slots,): node of each where the fast-forward world's scheduler puts it: a start that is the same in every run."""
+    spec = _spec(nodes=len(town.nodes), pods=town.pods)
+    return arrange(make_ground(spec, town.crops), seed=town.seed)
 
 
 def _spec(*, nodes: int, pods: int) -> ScenarioSpec:
