@@ -10,6 +10,7 @@ Wire structs are read and let go, so that a list may take the place of what was 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -32,6 +33,8 @@ from rebalancer.state.tables import PodVolumes
 
 _NODE_OWNER = "Node"
 """The owner kind of mirror pods: a kubelet, not a workload."""
+_AT_ONCE = 4_096
+"""Pods whose numbers are objects at the same time, before they are columns."""
 _SPARE, _TIMES = 1_000, 2
 """The table is begun anew when a list of shared values is so many times as long as what is in use of it, and some more."""
 
@@ -145,12 +148,15 @@ class PodTable:
             self._numbers = np.hstack((self._numbers, np.full((len(Number), more), -1, dtype=np.int32)))
             self._times = np.hstack((self._times, np.full((2, more), np.nan)))
             self._alive = np.append(self._alive, np.zeros(more, dtype=np.bool_))
-        if not changed:
-            return
         reading = _Reading(self._requests, self._constraints, self._label_sets)
+        entries = iter(changed.items())
+        while some := list(islice(entries, _AT_ONCE)):
+            self._write_some(some, reading)
+
+    def _write_some(self, changed: Sequence[tuple[int, PodWire]], reading: _Reading) -> None:
         numbers: list[tuple[int, ...]] = []
         times: list[tuple[float, float]] = []
-        for slot, pod in changed.items():
+        for slot, pod in changed:
             meta, own = pod.metadata, annotations_of(pod.metadata.annotations)
             if meta.name != self._names[slot] or meta.namespace != self._namespaces[slot]:
                 self._alive[slot] = False  # it has another place in the order
@@ -164,7 +170,7 @@ class PodTable:
             self._groups[slot] = scheduling_group(pod, own)
             numbers.append(self._numbers_of(pod, own, owner, reading))
             times.append((seconds(meta.creation_timestamp), seconds(pod.status.start_time)))
-        slots = np.fromiter(changed, dtype=np.int64, count=len(changed))
+        slots = [slot for slot, _ in changed]
         self._numbers[:, slots] = np.array(numbers, dtype=np.int32).T
         self._times[:, slots] = np.array(times, dtype=np.float64).T
 
