@@ -2,7 +2,7 @@
 
     python -m benchmarks.reference [--nodes N --pods M] [--seconds S] [--seed N] [--write benchmarks/REFERENCE.md]
 
-The pods are placed once, by the real scheduler; each contender begins there and lives through the same minutes. Nothing here judges.
+Each contender begins with every pod on the same node and lives through the same minutes; a seed is a start. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.e2e import binaries
 from tests.e2e.plane import Plane
 from tests.e2e.reference_course import Course
 from tests.e2e.reference_run import NOTHING, REBALANCER, WITHOUT_TAINTS, live
-from tests.e2e.reference_town import NODES, PODS, SEED, Town, build_town
+from tests.e2e.reference_town import NODES, PODS, SEED, Town, arranged, build_town
 
 SECONDS = 240.0
 
@@ -45,20 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in table(courses):
         print(line)
     if options.write is not None:
-        command = shlex.join(["python", "-m", "tests.e2e.reference", *given])
+        command = shlex.join(["python", "-m", "benchmarks.reference", *given])
         page = markdown(courses, town=town, machine=machine, kubernetes=found.version, seconds=options.seconds, command=command)
         options.write.write_text(page, encoding="utf-8")
     return 0
 
 
 def compete(plane: Plane, folder: Path, town: Town, *, seconds: float) -> Iterator[Course]:
-    """One after the other; the first is placed by the scheduler, the others begin where it began."""
-    print("filling the cluster, and doing nothing ...", file=sys.stderr, flush=True)
-    first = live(plane, folder / "0", town, NOTHING, seconds=seconds)
-    yield first.course
-    for number, contender in enumerate((WITHOUT_TAINTS, REBALANCER), start=1):
+    """One after the other, each on a cluster of its own that is filled alike."""
+    start = arranged(town)
+    for number, contender in enumerate((NOTHING, WITHOUT_TAINTS, REBALANCER)):
         print(f"{contender.name} ...", file=sys.stderr, flush=True)
-        yield live(plane, folder / str(number), town, contender, seconds=seconds, placement=first.placement).course
+        yield live(plane, folder / str(number), town, contender, seconds=seconds, placement=start)
 
 
 def _parser() -> argparse.ArgumentParser:

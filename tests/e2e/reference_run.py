@@ -74,13 +74,6 @@ WITHOUT_TAINTS = rebalancer("rebalancer, no soft taints", soft_taint=False)
 REBALANCER = rebalancer("rebalancer")
 
 
-@dataclass(frozen=True)
-class Lived:
-    course: Course
-    placement: IntArray
-    """(slots,): row in the town's nodes that each began on."""
-
-
 def live(
     plane: ControlPlane,
     folder: Path,
@@ -90,7 +83,7 @@ def live(
     seconds: float,
     warm_up_s: float = BELIEVED_S,
     placement: IntArray | None = None,
-) -> Lived:
+) -> Course:
     """``placement``: begin there instead of where the scheduler puts the pods; needs a plane whose scheduler may be stopped.
 
     The contender begins at 0 of the town's time and ends after ``seconds``. Whoever does nothing needs no metrics and no warm-up.
@@ -107,8 +100,7 @@ def live(
             times, loads = _watch(own, traffic, seconds=seconds)
             said = worker.said() if worker else {}
         idle = np.array([town.loads(began_on, at) for at in times.tolist()])
-        course = Course(name=contender.name, times=times, loads=loads, idle=idle, landed=_landed(town, traffic), **said)
-    return Lived(course, began_on)
+        return Course(name=contender.name, times=times, loads=loads, idle=idle, landed=_landed(town, traffic), **said)
 
 
 # ---- before -----------------------------------------------------------------------------------------------------------

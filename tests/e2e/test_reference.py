@@ -26,7 +26,7 @@ def test_a_skewed_town_is_cured_by_few_evictions(plane: ControlPlane, tmp_path: 
     """Reference: a town that is skewed by use, on 20 nodes, is cured by few evictions and never worse than left alone."""
     town = build_town(nodes=NODES, pods=PODS, seed=SEED)
     start = arranged(town) if plane.own else None
-    course = live(plane, tmp_path / "town", town, REBALANCER, seconds=SECONDS, placement=start).course
+    course = live(plane, tmp_path / "town", town, REBALANCER, seconds=SECONDS, placement=start)
     hot, alone = course.hot(after=SETTLED_S), course.hot_idle(after=SETTLED_S)
     scenario.shows(f"{course.evictions} evictions; hot nodes after the first minute: {hot:.2f} on average, left alone {alone:.2f}")
     scenario.shows(f"worst load {course.worst:.0%}, left alone {course.worst_idle:.0%}; nodes made hot: {len(course.made_hot)}")
