@@ -161,7 +161,7 @@ class KubeClient:
         decoder = PageDecoder(resource.item)
         token = ""
         while True:
-            page = self._page(resource, decoder, self._page_query(query, token=token), deadline)
+            page = self._page(resource, decoder, self._page_query((*resource.query, *query), token=token), deadline)
             yield Page(items=page.items, resource_version=page.resource_version, odd=page.odd, odd_keys=page.odd_keys)
             if not page.next_token:
                 return

@@ -39,6 +39,8 @@ class Resource(Generic[T]):
     item: type[T]
     metadata_only: bool = False
     sharing: Callable[[], Callable[[T], None]] | None = None
+    query: tuple[tuple[str, str], ...] = ()
+    """What narrows every list and watch of it: ``(("fieldSelector", "metadata.name=x"),)``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ class Watch(Generic[T]):
 
     def _follow(self, start: Start, connection: _Connection) -> Restart:
         query = (
+            *self._resource.query,
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", str(start.version)),

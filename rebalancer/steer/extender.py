@@ -30,6 +30,7 @@ from rebalancer.steer.extender_wire import (
 from rebalancer.steer.judging import Judge, PodAsk
 from rebalancer.steer.node_view import NodeView
 from rebalancer.steer.own_score import EXTENDER_MAXIMUM
+from rebalancer.steer.reservations import NOTHING_RESERVED, Reservation, Reservations, steered_scores, steered_verdict
 
 NEUTRAL = EXTENDER_MAXIMUM // 2
 OK = 200
@@ -51,9 +52,18 @@ class Steering:
     may_refuse_all: bool = False
     oldest_view_s: float = 600.0
     """A view older than that is no view: whoever feeds it has stopped."""
+    reservations: Reservations = NOTHING_RESERVED
 
     def ready(self, *, now: float) -> bool:
         return self.view is not None and self.judge is not None and now - self.view.made_at <= self.oldest_view_s
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A reservation by its key, and the pod that is to take it up."""
+
+    reservation: str
+    pod_uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ class VerbAnswer:
     spared: bool = False
     """Every node would have been refused, so none was."""
     error: str = ""
+    chosen: Chosen | None = None
+    """What the scores count on: to be held for the pod (`Reservations.with_hold`) before they are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +105,7 @@ def filter_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnswer:
     view, judge = steering.view, steering.judge
     if asked.pod.exempt or view is None or judge is None or not steering.ready(now=now):
         return VerbAnswer(OK, _encode(_passing(asked, None)), nodes=len(asked.names))
-    verdict = judge.verdict(view, view.rows_of(asked.names), asked.pod, now=now)
+    verdict = steered_verdict(judge, steering.reservations, view, asked.names, asked.pod, now=now)
     places = np.flatnonzero(verdict.refused)
     spared = bool(len(places)) and len(places) == len(asked.names) and not steering.may_refuse_all
     failed = {} if spared else {asked.names[place]: verdict.why(place) for place in places.tolist()}
@@ -109,16 +121,17 @@ def prioritize_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnsw
     except _Unreadable as problem:
         words = f"rebalancer extender, prioritize: {problem}"
         return VerbAnswer(BAD_REQUEST, _encode(ErrorBody(words)), error=words)
-    scores = _scores(asked, steering, now=now)
-    return VerbAnswer(OK, _encode(list(map(HostPriority, asked.names, scores.tolist()))), nodes=len(asked.names))
+    scores, own = _scores(asked, steering, now=now)
+    whose = asked.pod.lineage
+    chosen = None if own is None or whose is None else Chosen(own.key, whose.uid)
+    return VerbAnswer(OK, _encode(list(map(HostPriority, asked.names, scores.tolist()))), nodes=len(asked.names), chosen=chosen)
 
 
-def _scores(asked: _Question, steering: Steering, *, now: float) -> IntArray:
+def _scores(asked: _Question, steering: Steering, *, now: float) -> tuple[IntArray, Reservation | None]:
     view, judge = steering.view, steering.judge
     if view is None or judge is None or not steering.ready(now=now):
-        return np.full(len(asked.names), NEUTRAL, dtype=np.int64)
-    found = judge.scores(view, view.rows_of(asked.names), asked.pod, now=now)
-    return np.clip(found, 0, EXTENDER_MAXIMUM)
+        return np.full(len(asked.names), NEUTRAL, dtype=np.int64), None
+    return steered_scores(judge, steering.reservations, view, asked.names, asked.pod, now=now)
 
 
 def _passing(asked: _Question, failed: dict[str, str] | None) -> FilterResult:

@@ -13,6 +13,7 @@ import msgspec
 
 from rebalancer.state.requests import ContainerRequest, PodRequest, amounts, in_units, incoming_request
 from rebalancer.steer.judging import PodAsk
+from rebalancer.steer.lineage import Lineage, lineage
 
 GPU_RESOURCES = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu", "gpu.intel.com/i915", "aliyun.com/gpu-mem"})
 _MIG = "nvidia.com/mig-"
@@ -20,11 +21,16 @@ _MIG = "nvidia.com/mig-"
 
 class OwnerRef(msgspec.Struct, frozen=True, gc=False):
     kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
 
 
 class MetaArgs(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
     owner_references: tuple[OwnerRef, ...] | None = None
 
 
@@ -98,13 +104,28 @@ def ask_of(pod: PodArgs) -> PodAsk:
         name for each in containers if each.resources for part in (each.resources.requests, each.resources.limits) for name in part or ()
     }
     exempt = any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+    whose = _lineage_of(pod.metadata)
     gpu = any(name in GPU_RESOURCES or name.startswith(_MIG) for name in names)
     try:
         wanted = incoming_request(_request_of(spec))
     except (ValueError, OverflowError):
-        return PodAsk(gpu=gpu, exempt=exempt)
+        return PodAsk(gpu=gpu, exempt=exempt, lineage=whose)
     known = {name: in_units(name, wanted[name]) for name in ("cpu", "memory") if name in wanted}
-    return PodAsk({name: value for name, value in known.items() if math.isfinite(value)}, gpu=gpu, exempt=exempt)
+    return PodAsk({name: value for name, value in known.items() if math.isfinite(value)}, gpu=gpu, exempt=exempt, lineage=whose)
+
+
+def _lineage_of(meta: MetaArgs) -> Lineage | None:
+    for owner in meta.owner_references or ():
+        if owner.controller and meta.uid:
+            return lineage(
+                uid=meta.uid,
+                namespace=meta.namespace,
+                kind=owner.kind,
+                name=owner.name,
+                controller_uid=owner.uid,
+                labels=meta.labels or {},
+            )
+    return None
 
 
 def _request_of(spec: SpecArgs) -> PodRequest:

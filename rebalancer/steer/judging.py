@@ -22,6 +22,7 @@ from rebalancer.steer.dynamic import (
     refusal,
     usage_in_force,
 )
+from rebalancer.steer.lineage import Lineage
 from rebalancer.steer.node_view import UNKNOWN_NODE, NodeView
 from rebalancer.steer.own_annotation import SIGNALS
 from rebalancer.steer.own_score import EXTENDER_MAXIMUM, Marks, over_high, own_scores, reach, worth
@@ -37,6 +38,8 @@ class PodAsk:
     gpu: bool = False
     exempt: bool = False
     """Of a DaemonSet: its node is given."""
+    lineage: Lineage | None = None
+    """Whose it is; None for a pod without a controller, which is nobody's replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +98,32 @@ class OwnJudge:
     """Our own score, and the high marks as filter, from the annotation of this project."""
 
     marks: Marks
+    """(signals,), or (nodes, signals) row by row of the view that it judges by."""
 
     def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
         """A node is refused for what it has, not for what the pod would add: whether a pod fits is the scheduler's to say."""
         reached = self._reach(view, rows, PodAsk(), now=now)
         judged = _judged(pod)
-        over = over_high(reached, self.marks, judged=judged)
+        marks = self._marks(rows)
+        over = over_high(reached, marks, judged=judged)
 
         def why(place: int) -> str:
             column = int(over[place].argmax())
-            load, high = format_percent(float(reached[place, column])), format_percent(float(self.marks.high[column]))
+            load, high = format_percent(float(reached[place, column])), format_percent(float(marks.high[place, column]))
             return f"{SIGNALS[column]} load {load} of node {view.names[int(rows[place])]} is over {high}"
 
         return Verdict(_any(over), _any(~np.isnan(reached[:, judged])), why)
 
     def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
         reached = self._reach(view, rows, pod, now=now)
-        return own_scores(worth(reached, self.marks, judged=_judged(pod)))
+        return own_scores(worth(reached, self._marks(rows), judged=_judged(pod)))
+
+    def _marks(self, rows: IntArray) -> Marks:
+        """(rows, signals), row by row of the question."""
+        shape = (len(rows), len(SIGNALS))
+        of_all = self.marks.high.ndim == 1
+        target, high = (np.broadcast_to(each, shape) if of_all else taken(each, rows) for each in (self.marks.target, self.marks.high))
+        return Marks(target=target, high=high, deviations=self.marks.deviations)
 
     def _reach(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> FloatArray:
         own = view.own

@@ -62,6 +62,11 @@ class AnnotationValue:
     written_at: float
 
 
+def signal_of(series: str) -> str | None:
+    """The signal that a series is about, as its name begins; None for one of somebody's own."""
+    return next((signal for beginning, signal in (("cpu_", "cpu"), ("mem_", "memory")) if series.startswith(beginning)), None)
+
+
 def zone_named(name: str) -> tzinfo:
     """The zone that readers take the ``Z`` for. Raises SettingsError for a name that is not known."""
     try:

@@ -26,7 +26,8 @@ HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """``target`` and ``high`` (signals,): shares of the node; NaN where a signal has no marks and judges nobody."""
+    """``target`` and ``high``: shares of the node; NaN where a signal has no marks and judges nobody. (signals,) for all nodes alike, or
+    (nodes, signals) where nodes differ."""
 
     target: FloatArray
     high: FloatArray
@@ -41,14 +42,14 @@ def bound_load(
 
     ``node`` and ``bound_at`` (pods,): row, Unix seconds; ``use`` (pods, signals): what each is expected to use, in the signals' units;
     ``capacity`` (nodes, signals); ``measured_at`` (nodes,): the end of the window of the node's means. A pod of unknown use, or a node of
-    unknown capacity or time, makes it NaN there.
+    unknown capacity or time, makes it NaN there. A pod that uses nothing adds nothing, whatever is unknown.
     """
     total = np.zeros(capacity.shape)
     here = (node >= 0) & (node < len(capacity))
     at = node[here]
     held = np.clip((measured_at[at] - bound_at[here]) / window_s, 0.0, 1.0)
     share = use[here] / _positive(capacity)[at]
-    missing = np.where(held[:, None] >= 1.0, 0.0, (1.0 - held)[:, None] * share)
+    missing = np.where((held[:, None] >= 1.0) | (use[here] == 0.0), 0.0, (1.0 - held)[:, None] * share)
     for column in range(capacity.shape[1]):
         total[:, column] = np.bincount(at, weights=missing[:, column], minlength=len(capacity))
     return total
@@ -69,17 +70,19 @@ def _positive(capacity: FloatArray) -> FloatArray:
 
 
 def worth(reached: FloatArray, marks: Marks, *, judged: BoolArray) -> FloatArray:
-    """(nodes,) in 0..1, NaN unknown. ``judged`` (signals,): those that matter to the pod; without any, every node's worth is unknown."""
-    used = np.flatnonzero(judged & np.isfinite(marks.high) & np.isfinite(marks.target))
-    if not len(used):
-        return np.full(len(reached), np.nan)
-    each = np.empty((len(reached), len(used)))
-    for place, column in enumerate(used.tolist()):
-        high = max(float(marks.high[column]), 1e-9)
-        target = min(max(float(marks.target[column]), 0.0), high)
-        # Where marks coincide the line is a cliff; interp wants them in order, and takes equal ones.
-        each[:, place] = np.interp(reached[:, column], [0.0, target, high], [1.0, HALF if target > 0 else 1.0, 0.0])
-    return np.asarray(each.min(axis=1), dtype=np.float64)
+    """(nodes,) in 0..1, NaN unknown. ``judged`` (signals,): those that matter to the pod; without any, a node's worth is unknown."""
+    shape = reached.shape
+    used = np.broadcast_to(judged & np.isfinite(marks.high) & np.isfinite(marks.target), shape)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        high = np.maximum(marks.high, 1e-9)
+        target = np.clip(marks.target, 0.0, high)
+        half = np.where(target > 0, HALF, 1.0)
+        low_side = 1.0 - (1.0 - half) * np.where(target > 0, np.maximum(reached, 0.0) / target, 0.0)
+        high_side = half * (high - reached) / (high - target)  # where marks coincide this is a cliff, and nobody stands between them
+        each = np.where(reached <= target, low_side, np.where(reached < high, high_side, 0.0))
+    each = np.where(np.isnan(reached), np.nan, np.clip(each, 0.0, 1.0))
+    worst = np.where(used, each, np.inf).min(axis=1, initial=np.inf)
+    return np.where(used.any(axis=1), worst, np.nan)
 
 
 def own_scores(value: FloatArray, *, maximum: int = EXTENDER_MAXIMUM) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -21,6 +22,7 @@ from rebalancer.errors import (
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.decoding import NotAPage, PageDecoder
 from rebalancer.kube.lists import MAX_RESTARTS, Resource, list_all
+from rebalancer.kube.versions import version_now
 from tests.kube.conftest import Connect
 from tests.support.scripted_api import Reply, ScriptedApi, page, status
 
@@ -274,3 +276,27 @@ def test_wherever_an_answer_is_cut_it_is_never_taken_for_a_whole_one(at: int) ->
     whole = json.dumps({"metadata": {}, "items": [thing("a"), thing("b")]}).encode()
     with pytest.raises(NotAPage):
         PageDecoder(Thing).decode(whole[: min(at, len(whole) - 1)])
+
+
+def test_a_narrowed_resource_lists_what_it_is_narrowed_to(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """The selector goes with every page, as the continue token demands."""
+    narrow = replace(THINGS, query=(("fieldSelector", "metadata.name=a"),))
+    api.on("GET", THINGS.path, page([thing("a")], token="more"), page([]))
+    assert names(list_all(client, narrow, deadline=deadline).items) == ["a"]
+    assert [asked.query["fieldSelector"] for asked in api.requests()] == ["metadata.name=a"] * 2
+
+
+def test_the_version_to_watch_from_costs_one_object(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """A list of one, of which the metadata is all that is asked for."""
+    api.on("GET", THINGS.path, page([thing("a")], token="more", version="4711"))
+    assert version_now(client, replace(THINGS, query=(("fieldSelector", "x!="),)), deadline=deadline) == 4711
+    (asked,) = api.requests()
+    assert (asked.query["limit"], asked.query["fieldSelector"]) == ("1", "x!=")
+    assert "PartialObjectMetadataList" in asked.headers["accept"]
+
+
+def test_a_version_that_is_no_number_is_told(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """It could not be continued."""
+    api.on("GET", THINGS.path, page([], version="newest"))
+    with pytest.raises(KubernetesError, match="no usable resourceVersion for things"):
+        version_now(client, THINGS, deadline=deadline)

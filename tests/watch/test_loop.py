@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import ssl
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,10 @@ def test_connections_are_used_again_after_the_server_has_ended_a_watch(api: Scri
     api.on("GET", PATH, stream(bookmark(20)))
     watch_pods(client, Heard(connections=4))
     assert len({asked.client for asked in api.asked}) == 1
+
+
+def test_a_narrowed_resource_watches_what_it_is_narrowed_to(api: ScriptedApi, client: KubeClient) -> None:
+    """The selector goes with every connection, so that the right to one object is enough."""
+    api.on("GET", PATH, stream(bookmark(40)), stream())
+    watch_pods(client, Heard(connections=2), resource=replace(PODS, query=(("fieldSelector", "spec.nodeName!="),)))
+    assert [asked.query["fieldSelector"] for asked in api.asked] == ["spec.nodeName!="] * 2
