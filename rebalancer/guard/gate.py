@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from rebalancer.guard.headcount import Headcount, count_heads
+from rebalancer.guard.headcount import Headcount
 from rebalancer.guard.measured import Measured, judged_by_policy, measured_pods
 from rebalancer.guard.windows import Streak, Window, evictions_within, last_move_by_node, workload_streaks
 from rebalancer.policy.model import Mode, Spec
@@ -71,7 +71,7 @@ class Scene:
     @cached_property
     def headcount(self) -> Headcount:
         settle_s = max(self.spec.cooldown.workload, self.spec.breaker.pending_after)
-        return count_heads(self.state, settle_s=settle_s)
+        return Headcount(self.state, settle_s)
 
     @cached_property
     def measured(self) -> Measured:

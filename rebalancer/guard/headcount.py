@@ -1,6 +1,7 @@
 """How many pods there are of everything that a limit is a share of, counted once a scene instead of once a candidate.
 
-Counts are of the state as it was read; what the growing plan adds is in `Booked`.
+Counts are of the state as it was read; what the growing plan adds is in `Booked`. Each is made when a gate first asks for it: most policies
+give their limits as numbers, and a count of 300,000 pods that nobody asks for is time lost.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 
 import numpy as np
@@ -17,57 +19,91 @@ from rebalancer.state.cluster import ClusterState
 from rebalancer.state.tables import Phase
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Headcount:
-    """``total`` and the first four ``by_*`` count running pods: bound, phase Running, terminating ones included."""
+    """``total`` and the first four ``by_*`` count running pods: bound, phase Running, terminating ones included.
 
-    total: int
-    by_node: IntArray
-    """(nodes,)"""
-    by_namespace: Mapping[str, int]
-    by_workload: IntArray
-    """(workloads,)"""
-    by_tenant: IntArray
-    """(tenants,)"""
-    terminating: IntArray
-    """(workloads,): pods that are on their way out."""
-    unready: IntArray
-    """(workloads,): pods that are neither Ready nor finished nor terminating."""
-    arriving: BoolArray
-    """(pods,): pods that look like a replacement under way: Pending at any age, or not Ready and younger than ``settle_s``."""
-    arrivals: IntArray
-    """(workloads,): how many of them."""
-    group_members: Mapping[tuple[str, str], int]
-    """(namespace, scheduling group) -> pods that are not finished, pending ones included."""
+    ``settle_s``: a pod that has not become Ready so long after its creation is broken rather than arriving. Not slotted, for the counts.
+    """
+
+    state: ClusterState
+    settle_s: float
+
+    @cached_property
+    def running(self) -> BoolArray:
+        """(pods,)"""
+        pods = self.state.pods
+        return np.asarray((pods.phase == int(Phase.RUNNING)) & (pods.node >= 0), dtype=np.bool_)
+
+    @cached_property
+    def unfinished(self) -> BoolArray:
+        """(pods,)"""
+        phase = self.state.pods.phase
+        return np.asarray((phase != int(Phase.SUCCEEDED)) & (phase != int(Phase.FAILED)), dtype=np.bool_)
+
+    @cached_property
+    def total(self) -> int:
+        return int(self.running.sum())
+
+    @cached_property
+    def by_node(self) -> IntArray:
+        """(nodes,)"""
+        return _by(self.state.pods.node, self.running, len(self.state.nodes.names))
+
+    @cached_property
+    def by_namespace(self) -> Mapping[str, int]:
+        return Counter(compress(self.state.pods.namespaces, self.running.tolist()))
+
+    @cached_property
+    def by_workload(self) -> IntArray:
+        """(workloads,)"""
+        return self._by_workload(self.running)
+
+    @cached_property
+    def by_tenant(self) -> IntArray:
+        """(tenants,)"""
+        return _by(self.state.pods.tenant, self.running, len(self.state.tenants))
+
+    @cached_property
+    def terminating(self) -> IntArray:
+        """(workloads,): pods that are on their way out."""
+        return self._by_workload(self.state.pods.terminating)
+
+    @cached_property
+    def not_ready(self) -> BoolArray:
+        """(pods,): neither Ready nor finished nor terminating."""
+        pods = self.state.pods
+        return np.asarray(self.unfinished & ~pods.terminating & ~pods.ready, dtype=np.bool_)
+
+    @cached_property
+    def unready(self) -> IntArray:
+        """(workloads,): pods that are neither Ready nor finished nor terminating."""
+        return self._by_workload(self.not_ready)
+
+    @cached_property
+    def arriving(self) -> BoolArray:
+        """(pods,): pods that look like a replacement under way: Pending at any age, or not Ready and younger than ``settle_s``."""
+        pods = self.state.pods
+        settled = self.state.at - pods.created_at >= self.settle_s
+        return np.asarray(self.not_ready & ((pods.phase == int(Phase.PENDING)) | ~settled), dtype=np.bool_)
+
+    @cached_property
+    def arrivals(self) -> IntArray:
+        """(workloads,): how many of them."""
+        return self._by_workload(self.arriving)
+
+    @cached_property
+    def group_members(self) -> Mapping[tuple[str, str], int]:
+        """(namespace, scheduling group) -> pods that are not finished, pending ones included."""
+        pods = self.state.pods
+        members = compress(zip(pods.namespaces, pods.scheduling_group, strict=True), self.unfinished.tolist())
+        return Counter(member for member in members if member[1])
+
+    def _by_workload(self, mask: BoolArray) -> IntArray:
+        return _by(self.state.pods.workload, mask, len(self.state.workloads.refs))
 
 
 def _by(rows: IntArray, mask: BoolArray, size: int) -> IntArray:
     """(size,): how often each row is named under the mask; -1 names nothing."""
     chosen = rows[mask]
     return np.bincount(chosen[chosen >= 0], minlength=size).astype(np.int64)
-
-
-def count_heads(state: ClusterState, *, settle_s: float) -> Headcount:
-    """Count. A pod that has not become Ready ``settle_s`` after its creation is broken rather than arriving."""
-    pods = state.pods
-    running: BoolArray = (pods.phase == Phase.RUNNING) & (pods.node >= 0)
-    unfinished: BoolArray = ~np.isin(pods.phase, (Phase.SUCCEEDED, Phase.FAILED))
-    live: BoolArray = unfinished & ~pods.terminating
-    unready: BoolArray = live & ~pods.ready
-    settled: BoolArray = state.at - pods.created_at >= settle_s
-    arriving: BoolArray = unready & ((pods.phase == Phase.PENDING) | ~settled)
-    workloads = len(state.workloads.refs)
-    return Headcount(
-        total=int(running.sum()),
-        by_node=_by(pods.node, running, len(state.nodes.names)),
-        by_namespace=Counter(compress(pods.namespaces, running.tolist())),
-        by_workload=_by(pods.workload, running, workloads),
-        by_tenant=_by(pods.tenant, running, len(state.tenants)),
-        terminating=_by(pods.workload, pods.terminating, workloads),
-        unready=_by(pods.workload, unready, workloads),
-        arriving=arriving,
-        arrivals=_by(pods.workload, arriving, workloads),
-        group_members=Counter(
-            (pods.namespaces[row], pods.scheduling_group[row]) for row in np.flatnonzero(unfinished).tolist() if pods.scheduling_group[row]
-        ),
-    )

@@ -9,13 +9,13 @@ swing over it: where budgets end before all is done, they were spent on what hel
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rebalancer.detect.classify import reach_words
 from rebalancer.detect.findings import NodeClass
+from rebalancer.detect.sentences import reach_words
 from rebalancer.guard.gate import Candidate, Refusal, first_refusal
 from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
@@ -52,7 +52,7 @@ class Balance:
             return Proposal(self.name, (), (), _nothing_hot(bench))
         moves: list[ProposedMove] = []
         refused: list[tuple[int, Refusal]] = []
-        pods_on = _pods_by_node(bench.scene.state)
+        pods_on = _pods_by_node(bench.scene.state, [source.node for source in sources])
         for source in sources:
             self._gather(bench, source, pods_on(source.node), refused)
         waiting = [(self._urgency(bench, source), rank, source) for rank, source in enumerate(sources)]
@@ -183,9 +183,11 @@ class Balance:
         return Refusal(PlanGate.NOT_NEEDED.value, reason, retryable=True)
 
 
-def _pods_by_node(state: ClusterState) -> Callable[[int], IntArray]:
-    """A look-up of the pods that use a node, sorted once and not searched once a node."""
-    rows = np.flatnonzero(on_a_node(state))
+def _pods_by_node(state: ClusterState, nodes: Sequence[int]) -> Callable[[int], IntArray]:
+    """A look-up of the pods that use each of ``nodes``, sorted once and not searched once a node."""
+    asked = np.zeros(len(state.nodes.names) + 1, dtype=np.bool_)  # the last one is for pods on no node
+    asked[list(nodes)] = True
+    rows = np.flatnonzero(asked[state.pods.node] & on_a_node(state))
     rows = rows[np.argsort(state.pods.node[rows], kind="stable")]
     bounds = np.searchsorted(state.pods.node[rows], np.arange(len(state.nodes.names) + 1))
     return lambda node: rows[bounds[node] : bounds[node + 1]]

@@ -58,14 +58,20 @@ class Destinations:
         self._loads = loads
         with np.errstate(invalid="ignore"):
             self._limit: FloatArray = findings.target + (findings.high - findings.target) / 2
+        self._settled: BoolArray = (findings.node_class != int(NodeClass.UNKNOWN)) & (findings.node_class != int(NodeClass.HOT))
+        self._open = np.zeros(0, dtype=np.bool_)
+        self._open_at = -1
+        """How many moves were booked when ``_open`` was worked out."""
 
     def open_nodes(self, pool: int) -> BoolArray:
         """(nodes,) nodes of the pool that could take anything at all: known, not hot, at or under target, schedulable."""
         f, nodes = self._findings, self._state.nodes
-        with np.errstate(invalid="ignore"):
-            under = np.where(f.judged, self._loads.reach() <= f.target, True).all(axis=1)
-        settled = (f.node_class != NodeClass.UNKNOWN) & (f.node_class != NodeClass.HOT)
-        return np.asarray((f.pool == pool) & settled & under & nodes.ready & ~nodes.unschedulable, dtype=np.bool_)
+        if self._open_at != self._loads.moves:
+            with np.errstate(invalid="ignore"):
+                under = np.where(f.judged, self._loads.reach() <= f.target, True).all(axis=1)
+            self._open = np.asarray(self._settled & under & nodes.ready & ~nodes.unschedulable, dtype=np.bool_)
+            self._open_at = self._loads.moves
+        return np.asarray(self._open & (f.pool == pool), dtype=np.bool_)
 
     def predict(self, pod: int, source: int) -> Landing | NoLanding:
         """The landing of the pod's replacement, or why there is none that helps."""
@@ -108,8 +114,7 @@ class Destinations:
         judged = f.judged[nodes]
         with np.errstate(invalid="ignore"):
             room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]), True).all(axis=1)
-        settled = (f.node_class[nodes] != NodeClass.UNKNOWN) & (f.node_class[nodes] != NodeClass.HOT)
-        return np.asarray(room & settled & (nodes != source) & (f.pool[nodes] == f.pool[source]), dtype=np.bool_)
+        return np.asarray(room & self._settled[nodes] & (nodes != source) & (f.pool[nodes] == f.pool[source]), dtype=np.bool_)
 
     def _why_bad(self, nodes: IntArray, chance: FloatArray, good: BoolArray, source: int, pod: int) -> str:
         """A sentence about the likeliest bad place, with its numbers."""

@@ -27,6 +27,9 @@ from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState, Coverage, Share
 from rebalancer.units import format_time
 
+LARGE = 1e6
+"""Below it, a double holds the millionths of a number exactly enough to round them."""
+
 
 def known(value: float) -> float | None:
     """None for NaN and infinities; six digits are more than any of these numbers deserve."""
@@ -116,37 +119,61 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
 
 def _nodes(state: ClusterState, findings: Findings, bench: Bench, after: FloatArray) -> tuple[NodeReport, ...]:
     """Column by column, since there may be ten thousand."""
-    matrices = (findings.packing, findings.load, after, findings.low, findings.target, findings.high, state.nodes.sample_age_s)
-    names = ("packing", "load", "load_after", "low", "target", "high", "sample_age_seconds")
-    columns = [_known_rows(matrix) for matrix in matrices]
-    signals = [signal.name for signal in state.signals]
-    steered: list[bool] = bench.soft_tainted.tolist()
-    warm: list[bool] = bench.warm.tolist()
+    signals = _node_signals(state, findings, after)
+    pools: list[str | None] = [*(pool.name for pool in findings.pools), None]
+    words = {int(each): each.word for each in NodeClass}
+    columns = (
+        state.nodes.names,
+        state.nodes.taints,
+        findings.pool.tolist(),
+        findings.node_class.tolist(),
+        findings.quadrant,
+        findings.reasons,
+        bench.soft_tainted.tolist(),
+        bench.warm.tolist(),
+    )
     return tuple(
         NodeReport(
             name=name,
-            pool=None if pool < 0 else findings.pools[pool].name,
-            node_class=NodeClass(node_class).word,
-            quadrant=None if (quadrant := findings.quadrant[row]) is None else quadrant.value,
-            signals={
-                signal: NodeSignal(**{key: column[row][number] for key, column in zip(names, columns, strict=True)})
-                for number, signal in enumerate(signals)
-            },
-            reason=findings.reasons[row],
-            steered=steered[row],
-            warm=warm[row],
-            tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in state.nodes.taints[row]),
+            pool=pools[pool],  # -1 picks the last one
+            node_class=words[node_class],
+            quadrant=None if quadrant is None else quadrant.value,
+            signals={signal: column[row] for signal, column in signals.items()},
+            reason=reason,
+            steered=steered,
+            warm=warm,
+            tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in taints) if taints else False,
         )
-        for row, (name, pool, node_class) in enumerate(
-            zip(state.nodes.names, findings.pool.tolist(), findings.node_class.tolist(), strict=True)
-        )
+        for row, (name, taints, pool, node_class, quadrant, reason, steered, warm) in enumerate(zip(*columns, strict=True))
     )
 
 
-def _known_rows(matrix: FloatArray) -> list[list[float | None]]:
-    """`known` of every element of (nodes, signals)."""
-    values: list[list[float]] = matrix.tolist()
-    return [[round(value, 6) if math.isfinite(value) else None for value in row] for row in values]
+def _node_signals(state: ClusterState, findings: Findings, after: FloatArray) -> dict[str, list[NodeSignal]]:
+    """signal -> what is known of it on every node."""
+    matrices = (findings.packing, findings.load, after, findings.low, findings.target, findings.high, state.nodes.sample_age_s)
+    found: dict[str, list[NodeSignal]] = {}
+    for number, signal in enumerate(state.signals):
+        columns = [known_column(matrix[:, number]) for matrix in matrices]
+        found[signal.name] = [
+            NodeSignal(packing=packing, load=load, load_after=then, low=low, target=target, high=high, sample_age_seconds=age)
+            for packing, load, then, low, target, high, age in zip(*columns, strict=True)
+        ]
+    return found
+
+
+def known_column(values: FloatArray) -> list[float | None]:
+    """`known` of each of (nodes,) values.
+
+    A millionth is divided exactly, so all but what lies about half way between two of them is rounded as `round` rounds it.
+    """
+    plain = np.abs(values) < LARGE  # neither NaN nor an infinity is
+    millionths = np.where(plain, values, 0.0) * 1e6
+    whole = np.rint(millionths)
+    half_way = np.abs(np.abs(millionths - whole) - 0.5) < 1e-3
+    found: list[float | None] = (whole / 1e6).tolist()
+    for row in np.flatnonzero(half_way | ~plain).tolist():
+        found[row] = known(float(values[row]))
+    return found
 
 
 def _summary(findings: Findings, after: FloatArray, reach: FloatArray, proposal: Proposal) -> Summary:

@@ -36,6 +36,8 @@ class LoadBook:
         self.usage[~state.nodes.ready] = np.nan
         self.variance: FloatArray = node_deviation(state) ** 2 if findings.deviations else np.zeros(self.usage.shape)
         self._swings: FloatArray = np.nan_to_num(state.pods.deviation) ** 2
+        self.moves = 0
+        """How many are booked: what was worked out from the loads holds as long as this does not change."""
         self._mean = np.full(findings.load.shape, np.nan)
         claimed = findings.pool >= 0
         self._mean[claimed] = findings.pool_mean[findings.pool[claimed]]
@@ -84,6 +86,7 @@ class LoadBook:
     def book(self, *, source: int, destination: int, pod: int) -> None:
         """Move the pod; a signal that it is not measured by changes nothing, since nobody knows by how much."""
         usage, swings = self._state.pods.usage[pod], self._swings[pod]
+        self.moves += 1
         known = ~np.isnan(usage)
         self.usage[source, known] = np.maximum(0.0, self.usage[source, known] - usage[known])
         self.usage[destination, known] += usage[known]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rebalancer.detect.classify import leading_signal
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.detect.sentences import leading_signal
 from rebalancer.detect.thresholds import Marks
 from rebalancer.guard.gate import Scene
 from rebalancer.plan.model import Plan

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rebalancer.plan.document import coverage_report, known
+from rebalancer.plan.document import coverage_report, known, known_column
 from rebalancer.plan.model import NodeReport, Plan
 from rebalancer.policy.model import DEFAULT_SIGNALS, Mode, Pool, Spec, Steering
 from rebalancer.state.cluster import Coverage, Share
@@ -192,3 +195,9 @@ def test_a_warning_of_prometheus_stands_first_among_the_notes() -> None:
     state = one_hot()
     state = replace(state, coverage=replace(state.coverage, notes=("by node_exporter",), warnings=("cpu of nodes: store-1 is away",)))
     assert planned(state).coverage.notes == ("Prometheus warns with the answer to cpu of nodes: store-1 is away", "by node_exporter")
+
+
+@given(st.lists(st.one_of(st.floats(), st.floats(-2, 2), st.integers(-(10**9), 10**9).map(lambda k: k / 2e6)), max_size=30))
+def test_a_column_is_written_as_its_numbers_are_one_by_one(values: list[float]) -> None:
+    """Rounding many at once gives the very bytes of rounding each, half-way cases, large ones and unknown ones included."""
+    assert [repr(value) for value in known_column(np.array(values, dtype=np.float64))] == [repr(known(value)) for value in values]

@@ -13,10 +13,10 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     return over_limit(
         scene,
         gate=NAME,
-        subject=f"namespace {namespace}",
+        subject=lambda: f"namespace {namespace}",
         key="perNamespace",
         value=scene.spec.budgets.per_namespace,
-        pods=scene.headcount.by_namespace.get(namespace, 0),
+        pods=lambda: scene.headcount.by_namespace.get(namespace, 0),
         past=scene.window.by_namespace.get(namespace, 0),
         planned=scene.booked.by_namespace[namespace],
     )

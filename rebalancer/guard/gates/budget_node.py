@@ -13,10 +13,10 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     return over_limit(
         scene,
         gate=NAME,
-        subject=f"node {name}",
+        subject=lambda: f"node {name}",
         key="perNode",
         value=scene.spec.budgets.per_node,
-        pods=int(scene.headcount.by_node[candidate.source]),
+        pods=lambda: int(scene.headcount.by_node[candidate.source]),
         past=scene.window.by_node.get(name, 0),
         planned=scene.booked.by_node[candidate.source],
     )

@@ -16,10 +16,10 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     return over_limit(
         scene,
         gate=NAME,
-        subject=f"tenant {tenant}",
+        subject=lambda: f"tenant {tenant}",
         key="perTenant",
         value=scene.spec.budgets.per_tenant,
-        pods=int(scene.headcount.by_tenant[row]),
+        pods=lambda: int(scene.headcount.by_tenant[row]),
         past=scene.window.by_tenant.get(tenant, 0),
         planned=scene.booked.by_tenant[row],
     )

@@ -12,10 +12,10 @@ def check(_candidate: Candidate, scene: Scene) -> Refusal | None:
     return over_limit(
         scene,
         gate=NAME,
-        subject="the cluster",
+        subject=lambda: "the cluster",
         key="total",
         value=scene.spec.budgets.total,
-        pods=scene.headcount.total,
+        pods=lambda: scene.headcount.total,
         past=scene.window.total,
         planned=scene.booked.total,
     )

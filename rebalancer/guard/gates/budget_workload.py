@@ -17,10 +17,10 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     return over_limit(
         scene,
         gate=NAME,
-        subject=str(ref),
+        subject=lambda: str(ref),
         key="perWorkload",
         value=scene.spec.budgets.per_workload,
-        pods=int(scene.headcount.by_workload[row]),
+        pods=lambda: int(scene.headcount.by_workload[row]),
         past=scene.window.by_workload.get(ref, 0),
         planned=scene.booked.by_workload[ref],
     )
