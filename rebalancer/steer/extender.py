@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import compress
 
 import msgspec
 import numpy as np
@@ -27,7 +28,7 @@ from rebalancer.steer.extender_wire import (
     NodeList,
     ask_of,
 )
-from rebalancer.steer.judging import Judge, PodAsk
+from rebalancer.steer.judging import Judge, PodAsk, Verdict
 from rebalancer.steer.node_view import NodeView
 from rebalancer.steer.own_score import EXTENDER_MAXIMUM
 from rebalancer.steer.reservations import NOTHING_RESERVED, Reservation, Reservations, steered_scores, steered_verdict
@@ -78,6 +79,8 @@ class VerbAnswer:
     """Nodes of which nothing was known."""
     spared: bool = False
     """Every node would have been refused, so none was."""
+    abstained: bool = False
+    """Nothing was known to judge by."""
     error: str = ""
     chosen: Chosen | None = None
     """What the scores count on: to be held for the pod (`Reservations.with_hold`) before they are sent."""
@@ -104,14 +107,13 @@ def filter_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnswer:
         return VerbAnswer(OK, _encode(FilterResult(error=words)), error=words)
     view, judge = steering.view, steering.judge
     if asked.pod.exempt or view is None or judge is None or not steering.ready(now=now):
-        return VerbAnswer(OK, _encode(_passing(asked, None)), nodes=len(asked.names))
+        return VerbAnswer(OK, _encode(_all(asked)), nodes=len(asked.names), abstained=not asked.pod.exempt)
     verdict = steered_verdict(judge, steering.reservations, view, asked.names, asked.pod, now=now)
-    places = np.flatnonzero(verdict.refused)
-    spared = bool(len(places)) and len(places) == len(asked.names) and not steering.may_refuse_all
-    failed = {} if spared else {asked.names[place]: verdict.why(place) for place in places.tolist()}
-    result = _passing(asked, failed)
+    refused = int(np.count_nonzero(verdict.refused))
+    spared = 0 < refused == len(asked.names) and not steering.may_refuse_all
+    result = _all(asked) if spared or not refused else _passing(asked, verdict)
     unknown = int(np.count_nonzero(~verdict.known))
-    return VerbAnswer(OK, _encode(result), nodes=len(asked.names), refused=len(failed), unknown=unknown, spared=spared)
+    return VerbAnswer(OK, _encode(result), nodes=len(asked.names), refused=0 if spared else refused, unknown=unknown, spared=spared)
 
 
 def prioritize_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnswer:
@@ -124,7 +126,8 @@ def prioritize_nodes(body: bytes, *, steering: Steering, now: float) -> VerbAnsw
     scores, own = _scores(asked, steering, now=now)
     whose = asked.pod.lineage
     chosen = None if own is None or whose is None else Chosen(own.key, whose.uid)
-    return VerbAnswer(OK, _encode(list(map(HostPriority, asked.names, scores.tolist()))), nodes=len(asked.names), chosen=chosen)
+    body = _encode(list(map(HostPriority, asked.names, scores.tolist())))
+    return VerbAnswer(OK, body, nodes=len(asked.names), abstained=not steering.ready(now=now), chosen=chosen)
 
 
 def _scores(asked: _Question, steering: Steering, *, now: float) -> tuple[IntArray, Reservation | None]:
@@ -134,14 +137,21 @@ def _scores(asked: _Question, steering: Steering, *, now: float) -> tuple[IntArr
     return steered_scores(judge, steering.reservations, view, asked.names, asked.pod, now=now)
 
 
-def _passing(asked: _Question, failed: dict[str, str] | None) -> FilterResult:
-    """The answer in the kind of the question: names for names, nodes for nodes."""
-    failed = failed or {}
+def _all(asked: _Question) -> FilterResult:
+    """Every node passes."""
     if asked.nodes is None:
-        names = [name for name in asked.names if name not in failed] if failed else asked.names
-        return FilterResult(node_names=names, failed_nodes=failed)
-    kept = [node for name, node in zip(asked.names, asked.nodes, strict=True) if name not in failed] if failed else asked.nodes
-    return FilterResult(nodes=NodeList(kept), failed_nodes=failed)
+        return FilterResult(node_names=asked.names)
+    return FilterResult(nodes=NodeList(asked.nodes))
+
+
+def _passing(asked: _Question, verdict: Verdict) -> FilterResult:
+    """The answer in the kind of the question: names for names, nodes for nodes."""
+    places = np.flatnonzero(verdict.refused)
+    failed = dict(zip([asked.names[place] for place in places.tolist()], verdict.why(places), strict=True))
+    keep = (~verdict.refused).tolist()
+    if asked.nodes is None:
+        return FilterResult(node_names=list(compress(asked.names, keep)), failed_nodes=failed)
+    return FilterResult(nodes=NodeList(list(compress(asked.nodes, keep))), failed_nodes=failed)
 
 
 def _question(body: bytes) -> _Question:

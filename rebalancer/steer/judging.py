@@ -44,11 +44,11 @@ class PodAsk:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``refused`` and ``known`` (nodes asked about,); ``why(i)`` is the sentence of a refused one."""
+    """``refused`` and ``known`` (nodes asked about,); ``why(places)`` are the sentences of refused ones, thousands at a time."""
 
     refused: BoolArray
     known: BoolArray
-    why: Callable[[int], str]
+    why: Callable[[IntArray], list[str]]
 
 
 class Judge(Protocol):
@@ -80,9 +80,9 @@ class DynamicJudge:
         over = over_limit(self.policy, usage, view.crane.names)
         rules = self.policy.spec.predicate
 
-        def why(place: int) -> str:
-            row = int(rows[place])
-            return refusal(rules[int(over[place].argmax())].name, view.names[row])
+        def why(places: IntArray) -> list[str]:
+            series = [rules[column].name for column in over[places].argmax(axis=1).tolist()]
+            return list(map(refusal, series, view.names_at(rows[places])))
 
         return Verdict(_any(over), _any(~np.isnan(usage)), why)
 
@@ -107,10 +107,13 @@ class OwnJudge:
         marks = self._marks(rows)
         over = over_high(reached, marks, judged=judged)
 
-        def why(place: int) -> str:
-            column = int(over[place].argmax())
-            load, high = format_percent(float(reached[place, column])), format_percent(float(marks.high[place, column]))
-            return f"{SIGNALS[column]} load {load} of node {view.names[int(rows[place])]} is over {high}"
+        def why(places: IntArray) -> list[str]:
+            columns = over[places].argmax(axis=1)
+            loads, highs = _percents(reached[places, columns]), _percents(marks.high[places, columns])
+            return [
+                f"{SIGNALS[column]} load {load} of node {node} is over {high}"
+                for column, load, node, high in zip(columns.tolist(), loads, view.names_at(rows[places]), highs, strict=True)
+            ]
 
         return Verdict(_any(over), _any(~np.isnan(reached[:, judged])), why)
 
@@ -126,17 +129,20 @@ class OwnJudge:
         return Marks(target=target, high=high, deviations=self.marks.deviations)
 
     def _reach(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> FloatArray:
+        """Of the whole view first, and then of the rows asked about: taking rows by thousands costs more than the sums."""
         own = view.own
         with np.errstate(invalid="ignore"):
-            fresh = taken(own.expires_at, rows) > now
-        return reach(
-            load=np.where(fresh[:, None], taken(own.load, rows), np.nan),
-            deviation=taken(own.deviation, rows),
-            bound=taken(view.bound, rows),
+            fresh = own.expires_at > now
+        reached = reach(
+            load=own.load,
+            deviation=own.deviation,
+            bound=view.bound,
             ask=np.array([pod.amounts.get(name, np.nan) for name in SIGNALS], dtype=np.float64),
-            capacity=taken(view.capacity, rows),
+            capacity=view.capacity,
             deviations=self.marks.deviations,
         )
+        reached[~fresh] = np.nan
+        return taken(reached, rows)
 
 
 def _judged(pod: PodAsk) -> BoolArray:
@@ -146,3 +152,10 @@ def _judged(pod: PodAsk) -> BoolArray:
 
 def _any(each: BoolArray) -> BoolArray:
     return np.asarray(each.any(axis=1), dtype=np.bool_)
+
+
+def _percents(shares: FloatArray) -> list[str]:
+    """In whole per cent; each value is put into words once, for there are few of them among thousands of nodes."""
+    different, at = np.unique(np.rint(shares * 100), return_inverse=True)
+    words = [format_percent(value / 100) for value in different.tolist()]
+    return [words[place] for place in at.tolist()]

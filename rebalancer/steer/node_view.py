@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from itertools import repeat
 
 import numpy as np
 
@@ -35,8 +35,12 @@ class NodeView:
 
     def rows_of(self, names: Sequence[str]) -> IntArray:
         """(names,): the row of each, `UNKNOWN_NODE` for a node that the view does not have."""
-        get = self.rows.get
-        return np.fromiter((get(name, UNKNOWN_NODE) for name in names), dtype=np.int64, count=len(names))
+        return np.fromiter(map(self.rows.get, names, repeat(UNKNOWN_NODE)), dtype=np.int64, count=len(names))
+
+    def names_at(self, rows: IntArray) -> list[str]:
+        """The names of rows that the view has."""
+        names = self.names
+        return [names[row] for row in rows.tolist()]
 
 
 def node_view(
@@ -53,7 +57,7 @@ def node_view(
     shape = (len(names), len(SIGNALS))
     view = NodeView(
         names=tuple(names),
-        rows=MappingProxyType({name: row for row, name in enumerate(names)}),
+        rows={name: row for row, name in enumerate(names)},  # no proxy: it is asked thousands of times a request
         crane=crane,
         own=own,
         capacity=np.full(shape, np.nan) if capacity is None else capacity,

@@ -60,9 +60,12 @@ def reach(
 ) -> FloatArray:
     """(nodes, signals) shares of the node, NaN unknown. ``ask`` (signals,): what the pod asks for, in the signals' units; where that or the
     capacity is unknown, the node is judged without it."""
-    swing = deviations * np.nan_to_num(np.maximum(0.0, deviation))
-    coming = np.nan_to_num(ask / _positive(capacity), posinf=0.0, neginf=0.0)
-    return np.asarray(load + bound + coming + swing, dtype=np.float64)
+    reached = load + bound
+    if np.isfinite(ask).any():
+        reached += np.nan_to_num(ask / _positive(capacity), posinf=0.0, neginf=0.0)
+    if deviations:
+        reached += deviations * np.nan_to_num(np.maximum(0.0, deviation))
+    return np.asarray(reached, dtype=np.float64)
 
 
 def _positive(capacity: FloatArray) -> FloatArray:
