@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 import platform
 from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from rebalancer import __version__
 from rebalancer.act.outcome import Outcome, Result
@@ -30,6 +28,7 @@ from rebalancer.plan.model import Plan
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.policy.model import Mode
 from rebalancer.policy.reload import Reload
+from rebalancer.runtime.exposition import exposition
 from rebalancer.runtime.memory import Landing, LandingResult
 from rebalancer.runtime.metric_snapshot import PREFIX, SnapshotCollector, families_of
 from rebalancer.runtime.stopwatch import STAGES
@@ -225,20 +224,7 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """All metrics in the Prometheus text format."""
-        return generate_latest(_Exposed(self.registry))
-
-
-class _Exposed(Collector):
-    """The registry without the ``_created`` series of the client library, which double every counter and say nothing here."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in self._registry.collect():
-            if metric.type in ("counter", "histogram"):
-                metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
+        return exposition(self.registry)
 
 
 def _one_of(word: str, known: Collection[str]) -> str:

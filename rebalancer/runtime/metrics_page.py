@@ -1,4 +1,4 @@
-"""The page of the documentation that lists every metric, generated from the registry that serves them."""
+"""The page of the documentation that lists every metric, generated from the registries that serve them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
 from rebalancer.policy.reference import table
+from rebalancer.runtime.extender_metrics import ExtenderMetrics
 from rebalancer.runtime.metric_snapshot import GAUGES, PREFIX
 from rebalancer.runtime.metrics import Metrics
 
@@ -42,12 +43,16 @@ class _Recording(CollectorRegistry):
 def metrics_markdown() -> str:
     """The content of docs/metrics.md."""
     head = ("metric", "type", "labels", "meaning")
-    return f"{_HEAD}\n## The service\n\n{table(head, _declared())}\n## The cluster\n\n{table(head, _observed())}"
+    service, extender = _Recording(), _Recording()
+    Metrics(registry=service)
+    ExtenderMetrics(registry=extender)
+    parts = {"The service": _declared(service), "The cluster": _observed(), "The extender": _declared(extender)}
+    words = {"The extender": "`rebalancer extender` serves these, and nothing of the above.\n\n"}
+    sections = [f"## {name}\n\n{words.get(name, '')}{table(head, rows)}" for name, rows in parts.items()]
+    return "\n".join([_HEAD, *sections])
 
 
-def _declared() -> Iterator[tuple[str, str, str, str]]:
-    registry = _Recording()
-    Metrics(registry=registry)
+def _declared(registry: _Recording) -> Iterator[tuple[str, str, str, str]]:
     for collector in registry.collectors:
         if not isinstance(collector, MetricWrapperBase):
             continue  # what the last cycle saw has its own table
