@@ -52,13 +52,25 @@ def read_amounts(wires: Sequence[NodeWire]) -> NodeAmounts:
     unreadable: list[str] = []
     for wire in wires:
         try:
-            found = _allocatable(wire.status.allocatable or {})
+            found, unamplified = node_amounts(wire.status.allocatable, wire.metadata.annotations)
         except ValueError:
             unreadable.append(wire.metadata.name)
-            found = {}
+            found, unamplified = {}, {}
         allocatable.append(found)
-        raw.append(_raw(wire) if found else {})
+        raw.append(unamplified)
     return NodeAmounts(allocatable=tuple(allocatable), raw=tuple(raw), unreadable=tuple(unreadable))
+
+
+def node_amounts(quantities: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> tuple[Amounts, Amounts]:
+    """Allocatable of a node, and the raw one where it is published. Raises ValueError when it is no set of quantities."""
+    found = _allocatable(quantities or {})
+    return found, _raw(annotations or {}) if found else {}
+
+
+def load_base(resource: str, allocatable: Amounts, raw: Amounts) -> float | None:
+    """What load is a share of, in the state's units; None where the node does not have the resource."""
+    value = raw.get(resource, allocatable.get(resource))
+    return None if value is None else in_units(resource, value)
 
 
 def _allocatable(quantities: Mapping[str, str]) -> Amounts:
@@ -68,9 +80,9 @@ def _allocatable(quantities: Mapping[str, str]) -> Amounts:
     return found
 
 
-def _raw(wire: NodeWire) -> Amounts:
+def _raw(annotations: Mapping[str, str]) -> Amounts:
     """The amplified resources before they were; empty when nothing readable is published."""
-    text = (wire.metadata.annotations or {}).get(RAW_ALLOCATABLE)
+    text = annotations.get(RAW_ALLOCATABLE)
     if not text:
         return {}
     try:
@@ -105,10 +117,7 @@ def _capacity(signal: SignalSamples, node: str, allocatable: Amounts, raw: Amoun
     if signal.capacity is not None:
         return signal.capacity.get(node)
     resource = signal.capacity_resource or signal.signal.resource
-    if resource is None:
-        return None
-    value = raw.get(resource, allocatable.get(resource))
-    return None if value is None else in_units(resource, value)
+    return None if resource is None else load_base(resource, allocatable, raw)
 
 
 def base_notes(found: NodeAmounts) -> list[str]:

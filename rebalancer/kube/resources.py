@@ -1,8 +1,9 @@
-"""Every list that a cycle reads, by name, path and shape: the reading half of the rights that the project needs."""
+"""Every list that a cycle or the extender reads, by name, path and shape: the reading half of the rights that the project needs."""
 
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
 from rebalancer.kube.lists import Resource
 from rebalancer.kube.sharing import share_pod_parts
@@ -16,6 +17,7 @@ from rebalancer.kube.wire import (
     PriorityClassWire,
 )
 from rebalancer.kube.wire_pods import PodWire
+from rebalancer.kube.wire_steering import BoundPodWire, ConfigMapWire, NodeLoadWire
 from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
 
 NODES: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeWire)
@@ -34,6 +36,10 @@ CRON_JOBS: Final = Resource(name="cronjobs", path="/apis/batch/v1/cronjobs", ite
 AUTOSCALERS: Final = Resource(name="horizontalpodautoscalers", path="/apis/autoscaling/v2/horizontalpodautoscalers", item=AutoscalerWire)
 PRIORITY_CLASSES: Final = Resource(name="priorityclasses", path="/apis/scheduling.k8s.io/v1/priorityclasses", item=PriorityClassWire)
 BUDGETS: Final = Resource(name="poddisruptionbudgets", path="/apis/policy/v1/poddisruptionbudgets", item=BudgetWire)
+NODE_LOADS: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeLoadWire)
+"""Nodes as the extender reads them."""
+BOUND_PODS: Final = Resource(name="pods", path="/api/v1/pods", item=BoundPodWire, query=(("fieldSelector", "spec.nodeName!="),))
+"""A pod comes into this watch when it is bound."""
 
 WATCHED: Final = (PODS, NODES, REPLICA_SET_OWNERS, DEPLOYMENTS, JOBS, CLAIMS, VOLUMES)
 """What the service keeps current by watch: what grows with the number of pods, and the nodes, which are large.
@@ -59,3 +65,9 @@ ALL_LISTS: Final = (
     VOLUMES,
 )
 """What the preflight asks the API server for the right to list."""
+
+
+def one_config_map(*, namespace: str, name: str) -> Resource[ConfigMapWire]:
+    """A list and a watch of one ConfigMap, for which the right to that one is enough."""
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+    return Resource(name="configmaps", path=path, item=ConfigMapWire, query=(("fieldSelector", f"metadata.name={name}"),))
