@@ -117,6 +117,21 @@ class WatchedCluster:
             self._pods = (epoch, PodTable())
         return replace(objects, columns=self._pods[1].read(objects.pods))
 
+    def known(self, resource: Resource[T]) -> tuple[list[T], Mapping[str, int]] | None:
+        """What is known of a watched resource without asking; None when only a list can tell. Any thread."""
+        watched: _Watched[T] = self._watched[resource]
+        copied = watched.table.copy()
+        return None if copied is None else (copied.items, copied.odd)
+
+    def due(self, resource: Resource[Any]) -> bool:
+        """Whether a list of a watched resource is due, whatever its watch says."""
+        return self._clock() >= self._watched[resource].list_at
+
+    def list_one(self, resource: Resource[T], *, deadline: Deadline) -> tuple[list[T], Mapping[str, int]]:
+        """A list of a watched resource, from which its watch goes on. Raises KubernetesError."""
+        copied = self._list(self._watched[resource], deadline=deadline)
+        return copied.items, copied.odd
+
     def read_one(self, resource: Resource[T], *, deadline: Deadline) -> tuple[list[T], Mapping[str, int]]:
         """Of one resource: what is known by watch, else its list."""
         watched: _Watched[T] | None = self._watched.get(resource)

@@ -14,15 +14,18 @@ from rebalancer.kube.wire import MetaWire, NodeMetaWire, OwnerWire
 from rebalancer.kube.wire_pods import ResourcesWire
 
 
-class AllocatableWire(msgspec.Struct, frozen=True, gc=False):
+class NodeSizeWire(msgspec.Struct, frozen=True, gc=False):
+    """``capacity``: the machine; ``allocatable``: what of it pods may have."""
+
+    capacity: dict[str, str] | None = None
     allocatable: dict[str, str] | None = None
 
 
 class NodeLoadWire(msgspec.Struct, frozen=True, gc=False):
-    """A node: its annotations, its labels and what it can give."""
+    """A node: its annotations, its labels and how large it is."""
 
     metadata: NodeMetaWire
-    status: AllocatableWire = AllocatableWire()
+    status: NodeSizeWire = NodeSizeWire()
 
 
 class BoundMetaWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):

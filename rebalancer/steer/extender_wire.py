@@ -96,6 +96,11 @@ class ErrorBody(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
     error: str
 
 
+def is_gpu(resource: str) -> bool:
+    """Whether it is a GPU, a part of one, or memory of one."""
+    return resource in GPU_RESOURCES or resource.startswith(_MIG)
+
+
 def ask_of(pod: PodArgs) -> PodAsk:
     """What the pod asks for as kube-scheduler counts it. A quantity that cannot be read leaves the amounts unknown, and nothing else."""
     spec = pod.spec
@@ -105,7 +110,7 @@ def ask_of(pod: PodArgs) -> PodAsk:
     }
     exempt = any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
     whose = _lineage_of(pod.metadata)
-    gpu = any(name in GPU_RESOURCES or name.startswith(_MIG) for name in names)
+    gpu = any(map(is_gpu, names))
     try:
         wanted = incoming_request(_request_of(spec))
     except (ValueError, OverflowError):

@@ -15,9 +15,12 @@ from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.steer.crane_policy import DEFAULT, CranePolicy
 from rebalancer.steer.dynamic import (
     MAX_SCORE,
+    HotReading,
     Missing,
+    binding_counts,
     dynamic_scores,
     hot_in_force,
+    hot_values,
     over_limit,
     refusal,
     usage_in_force,
@@ -70,10 +73,14 @@ def taken(values: FloatArray, rows: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class DynamicJudge:
-    """Filter, score and hot value of the Dynamic-Scheduler, from crane-compatible annotations."""
+    """Filter, score and hot value of the Dynamic-Scheduler, from crane-compatible annotations.
+
+    ``hot``: how the bindings of the view make a node hot; None: the hot value is what stands on the node, up to a minute old.
+    """
 
     policy: CranePolicy = DEFAULT
     missing: Missing = Missing.LOW
+    hot: HotReading | None = None
 
     def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
         usage = taken(usage_in_force(self.policy, view.crane, now=now), rows)
@@ -88,9 +95,17 @@ class DynamicJudge:
 
     def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
         usage = taken(usage_in_force(self.policy, view.crane, now=now), rows)
-        hot = np.nan_to_num(taken(hot_in_force(view.crane, now=now), rows))
+        hot = np.nan_to_num(taken(self._hot(view, now=now), rows))
         points = dynamic_scores(self.policy, usage, view.crane.names, hot=hot, missing=self.missing)
         return np.asarray(points * EXTENDER_MAXIMUM // MAX_SCORE, dtype=np.int64)
+
+    def _hot(self, view: NodeView, *, now: float) -> FloatArray:
+        """(nodes of the view,)"""
+        if self.hot is None:
+            return hot_in_force(view.crane, now=now)
+        rules, bindings = self.policy.spec.hot_value, view.bindings
+        counts = binding_counts(rules, node=bindings.node, bound_at=bindings.at, nodes=len(view.names), now=now)
+        return hot_values(rules, counts, reading=self.hot).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)

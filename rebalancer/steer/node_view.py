@@ -20,6 +20,18 @@ UNKNOWN_NODE = -1
 
 
 @dataclass(frozen=True, slots=True)
+class Bindings:
+    """Pods bound in the last minutes, one a row: ``node`` (bindings,) its row in the view or `UNKNOWN_NODE`; ``at`` (bindings,) Unix
+    seconds."""
+
+    node: IntArray
+    at: FloatArray
+
+
+NO_BINDINGS = Bindings(np.empty(0, dtype=np.int64), np.empty(0))
+
+
+@dataclass(frozen=True, slots=True)
 class NodeView:
     """``capacity`` (nodes, `SIGNALS`) in the signals' units and ``bound`` (nodes, `SIGNALS`) as shares of it, see `own_score.bound_load`;
     float64, NaN unknown."""
@@ -32,6 +44,7 @@ class NodeView:
     bound: FloatArray
     made_at: float
     """Unix seconds."""
+    bindings: Bindings = NO_BINDINGS
 
     def rows_of(self, names: Sequence[str]) -> IntArray:
         """(names,): the row of each, `UNKNOWN_NODE` for a node that the view does not have."""
@@ -51,6 +64,7 @@ def node_view(
     made_at: float,
     capacity: FloatArray | None = None,
     bound: FloatArray | None = None,
+    bindings: Bindings = NO_BINDINGS,
 ) -> NodeView:
     """A view whose arrays nobody can write any more. Without ``capacity`` nodes are judged without what the pod asks for; without
     ``bound``, nothing is anticipated."""
@@ -63,6 +77,7 @@ def node_view(
         capacity=np.full(shape, np.nan) if capacity is None else capacity,
         bound=np.zeros(shape) if bound is None else bound,
         made_at=made_at,
+        bindings=bindings,
     )
     arrays = (view.capacity, view.bound, crane.usage, crane.written_at, crane.hot, crane.hot_written_at)
     for array in (*arrays, own.load, own.deviation, own.written_at, own.expires_at):

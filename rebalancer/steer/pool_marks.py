@@ -3,6 +3,9 @@
 What the controller would drain, the extender must not fill. So the marks are the same, and so is the room for swings (``risk.deviations``).
 Where the controller refuses a policy under which two pools claim one node, the first of them counts here: nobody waits for a pod because of
 it. A node that no pool claims has no marks, and is neither sought nor avoided.
+
+The policy's marks are shares of allocatable, as load is for the controller; annotations are shares of the whole machine. So each mark is
+scaled by what the node may allocate of its machine.
 """
 
 from __future__ import annotations
@@ -37,11 +40,16 @@ class PoolFinder:
         return next((row for row, selector in self._selecting if matches(selector, labels.get)), self._fallback)
 
 
-def pool_marks(spec: Spec, *, pool: IntArray, load: FloatArray) -> Marks:
-    """Marks row by row of the nodes. ``pool`` (nodes,): from `PoolFinder`; ``load`` (nodes, `SIGNALS`): what is known and fresh, NaN
-    unknown, for the means that deviations are measured from."""
+def pool_marks(spec: Spec, *, pool: IntArray, load: FloatArray, allocatable: FloatArray | None = None) -> Marks:
+    """Marks row by row of the nodes, as shares of the machine.
+
+    ``pool`` (nodes,): from `PoolFinder`; ``load`` (nodes, `SIGNALS`): shares of the machine that are known and fresh, NaN unknown, for the
+    means that deviations are measured from. ``allocatable`` (nodes, `SIGNALS`): the share of the machine that pods may have; 1 where
+    unknown.
+    """
     target, high = np.full(load.shape, np.nan), np.full(load.shape, np.nan)
-    spread = pool_spread(load, pool, len(spec.pools))
+    whole = np.ones(load.shape) if allocatable is None else np.where(allocatable > 0, allocatable, 1.0)
+    spread = pool_spread(load / whole, pool, len(spec.pools))
     for row, rules in enumerate(spec.pools):
         members = np.flatnonzero(pool == row)
         for name, threshold in rules.signals.items():
@@ -53,5 +61,6 @@ def pool_marks(spec: Spec, *, pool: IntArray, load: FloatArray) -> Marks:
             marks = np.array([threshold.target, threshold.high]) / 100
             if rules.thresholds == "deviation":
                 marks = np.clip(spread.mean[row, column] + marks, 0.0, 1.0)
-            target[members, column], high[members, column] = marks
+            target[members, column] = marks[0] * whole[members, column]
+            high[members, column] = marks[1] * whole[members, column]
     return Marks(target=target, high=high, deviations=spec.risk.deviations)

@@ -101,8 +101,9 @@ class Reservations:
         """Each pod uses up one reservation: the one that is held for it, else one for the node that it went to, else the oldest."""
         used = dict(self.used)
         came = set(used.values())
+        awaited = {each.controller_uid for each in self.planned} | {each.workload for each in self.planned}
         for arrival in arrivals:
-            if arrival.pod.uid in came:
+            if arrival.pod.uid in came or (arrival.pod.controller_uid not in awaited and arrival.pod.workload not in awaited):
                 continue
             mine = [r for r in self.planned if r.key not in used and arrival.at >= math.floor(r.since) and r.is_for(arrival.pod)]
             if mine:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalancer.steer.dynamic import HotReading
 from rebalancer.steer.extender import Steering, filter_nodes, prioritize_nodes
 from rebalancer.steer.judging import DynamicJudge, Judge, OwnJudge
+from rebalancer.steer.node_view import Bindings
 from rebalancer.steer.own_score import Marks
 from tests.steer.kit import NOW, REAL_NODE, crane, own, question, view
 
@@ -151,3 +154,13 @@ def test_no_body_is_too_odd_to_answer(body: bytes) -> None:
     """JSON comes back, whatever comes in."""
     assert json.loads(filter_nodes(body, steering=Steering(NODES, OWN), now=NOW).body)
     assert prioritize_nodes(body, steering=Steering(NODES, OWN), now=NOW).status in (200, 400)
+
+
+def test_the_hot_value_can_be_counted_here_instead_of_read() -> None:
+    """Two bindings in a minute cost a node a point by the code, and none by the product's text; what stands on the node does not count."""
+    rows = {"idle": crane(*[0.0] * 6, hot=9), "calm": crane(*[0.0] * 6)}
+    bindings = Bindings(node=np.array([1, 1, -1]), at=np.array([NOW - 5, NOW - 9, NOW - 1]))
+    nodes = replace(view(rows), bindings=bindings)
+    assert scored(list(rows), Steering(nodes, DynamicJudge())) == {"idle": 1, "calm": 10}
+    assert scored(list(rows), Steering(nodes, DynamicJudge(hot=HotReading.CODE))) == {"idle": 10, "calm": 9}
+    assert scored(list(rows), Steering(nodes, DynamicJudge(hot=HotReading.PRODUCT_TEXT))) == {"idle": 10, "calm": 10}

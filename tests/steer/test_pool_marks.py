@@ -45,6 +45,17 @@ def test_each_node_has_the_marks_of_its_pool() -> None:
     assert marks.deviations == 1.5
 
 
+def test_marks_are_shares_of_what_pods_may_have_and_loads_of_the_machine() -> None:
+    """70 % of nine tenths of a machine are 63 % of it; what is unknown is the whole."""
+    rules = spec("  pools: [{name: all, signals: {cpu: {low: 20, target: 50, high: 70}}}]\n")
+    share = np.array([[0.9, 1.0, np.nan, np.nan], [np.nan] * 4])
+    marks = pool_marks(rules, pool=np.zeros(2, dtype=np.int64), load=loads(0.1, 0.1), allocatable=share)
+    assert np.allclose(marks.high[:, 0], [0.63, 0.7])
+    rules = spec("  pools: [{name: all, thresholds: deviation, signals: {cpu: {low: 20, target: 10, high: 20}}}]\n")
+    marks = pool_marks(rules, pool=np.zeros(2, dtype=np.int64), load=loads(0.45, 0.5), allocatable=share)
+    assert np.allclose(marks.high[:, 0], [0.63, 0.7])
+
+
 def test_the_pool_without_a_selector_takes_the_rest() -> None:
     """As the controller has it."""
     finder = PoolFinder(spec("  pools: [{name: all, signals: {cpu: {low: 20, target: 50, high: 70}}}]\n").pools)
