@@ -20,9 +20,8 @@ from typing import IO, TypeVar
 import msgspec
 import numpy as np
 
-from benchmarks.scene import Machine, Measured, Report, Run, Scene, Served, SteadyRun
+from benchmarks.scene import Machine, Measured, Report, Run, Scene, Served, SteadyRun, Traffic
 from benchmarks.tables import markdown, text
-from benchmarks.traffic import Traffic
 
 T = TypeVar("T")
 
@@ -88,8 +87,7 @@ def measure(scene: Scene) -> Run:
 
 @contextmanager
 def cluster_of(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
-    command = python_command("benchmarks.cluster_process", msgspec.json.encode(scene))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+    with start("benchmarks.cluster_process", msgspec.json.encode(scene)) as process:
         try:
             yield process
         finally:
@@ -101,11 +99,19 @@ def cluster_of(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _run_measured(served: Served) -> bytes:
-    command = python_command("benchmarks.measured_process", msgspec.json.encode(served))
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, cwd=ROOT)
-    if done.returncode:
-        raise BenchmarkFailed(f"the measured process ended with status {done.returncode}")
-    return done.stdout
+    with start("benchmarks.measured_process", msgspec.json.encode(served)) as process:
+        said, _ = process.communicate()
+    if process.returncode:
+        raise BenchmarkFailed(f"the measured process ended with status {process.returncode}")
+    return said
+
+
+def start(module: str, argument: bytes) -> subprocess.Popen[bytes]:
+    """A process of the benchmark, spoken to by pipes. As an installed program it finds its bytecode, so that no number holds a compiler."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-c", f"import {module}"], check=True, cwd=ROOT, env=environment)
+    command = python_command(module, argument)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment)
 
 
 def python_command(module: str, argument: bytes) -> list[str]:

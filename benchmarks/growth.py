@@ -40,6 +40,7 @@ def rows(runs: Sequence[SteadyRun]) -> Iterator[tuple[str, ...]]:
     yield row(
         "between two cycles, by the watch: CPU", [steady_cycle(run, lambda cycle: cycle.between_cpu_seconds) for run in runs], "{:.2f} s"
     )
+    yield row("three steady cycles, and what lies between: CPU", [_three_steady(run) for run in runs], "{:.2f} s")
     yield row("start, first and two steady cycles: CPU", [_start_and_three(run) for run in runs], "{:.2f} s")
     yield row("peak memory", [run.cycles[-1].peak_bytes / MIB for run in runs], "{:.0f} MiB")
     yield row("memory between cycles", [run.cycles[-1].resident_bytes / MIB for run in runs], "{:.0f} MiB")
@@ -67,6 +68,10 @@ def _stages(
 def _start_and_three(run: SteadyRun) -> float:
     """What the process has used from its birth to the end of its third cycle."""
     return sum(cycle.between_cpu_seconds + cycle.cpu_seconds for cycle in run.cycles[:3])
+
+
+def _three_steady(run: SteadyRun) -> float:
+    return 3 * steady_cycle(run, lambda cycle: cycle.cpu_seconds + cycle.between_cpu_seconds)
 
 
 def text(runs: Sequence[SteadyRun]) -> str:

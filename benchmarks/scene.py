@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from benchmarks.traffic import Traffic
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """``json_bytes`` before compression, ``wire_bytes`` after; bodies of answers, and what watches tell."""
+
+    requests: int = 0
+    json_bytes: int = 0
+    wire_bytes: int = 0
+
+    def since(self, before: Traffic) -> Traffic:
+        """What has been added to ``before``."""
+        return Traffic(
+            requests=self.requests - before.requests,
+            json_bytes=self.json_bytes - before.json_bytes,
+            wire_bytes=self.wire_bytes - before.wire_bytes,
+        )
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

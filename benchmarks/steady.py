@@ -16,10 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from benchmarks.cycle import ROOT, cluster_of, pipe, python_command, receive, this_machine
+from benchmarks.cycle import cluster_of, pipe, receive, start, this_machine
 from benchmarks.growth import text
-from benchmarks.scene import Cycle, Report, Scene, Served, SteadyRun, Stepped
-from benchmarks.traffic import Traffic
+from benchmarks.scene import Cycle, Report, Scene, Served, SteadyRun, Stepped, Traffic
 
 T = TypeVar("T")
 
@@ -95,8 +94,7 @@ def measure(scene: Scene, *, cycles: int) -> SteadyRun:
 
 @contextmanager
 def _going_on(served: Served) -> Iterator[subprocess.Popen[bytes]]:
-    command = python_command("benchmarks.steady_process", msgspec.json.encode(served))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+    with start("benchmarks.steady_process", msgspec.json.encode(served)) as process:
         try:
             yield process
         finally:

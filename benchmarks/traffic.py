@@ -12,29 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
+from benchmarks.scene import Traffic
 from rebalancer.simulate.faults import Fault
 from rebalancer.simulate.http_server import Answer, Application, HttpServer, Request
 
 COMPRESSED_FROM_BYTES = 128 * 1024
 _FASTEST, _GZIP = 1, 31
-
-
-class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """``json_bytes`` before compression, ``wire_bytes`` after; bodies of answers, and what watches tell."""
-
-    requests: int = 0
-    json_bytes: int = 0
-    wire_bytes: int = 0
-
-    def since(self, before: Traffic) -> Traffic:
-        """What has been added to ``before``."""
-        return Traffic(
-            requests=self.requests - before.requests,
-            json_bytes=self.json_bytes - before.json_bytes,
-            wire_bytes=self.wire_bytes - before.wire_bytes,
-        )
 
 
 @dataclass(slots=True)

@@ -65,6 +65,7 @@ def parse_duration(text: str | float) -> float:
     return seconds
 
 
+@lru_cache(maxsize=4096)
 def format_duration(seconds: float) -> str:
     """The shortest exact form: 90 -> ``1m30s``, 3600 -> ``1h``, 0.5 -> ``0.5s``, NaN -> ``unknown``."""
     if not math.isfinite(seconds):

@@ -6,9 +6,11 @@ cluster, or only since a few minutes ago, must not make unknown what a query wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from rebalancer.collect.pod_usage import PlacedPod
+import numpy as np
+
+from rebalancer.collect.pod_samples import PodSamples
 from rebalancer.collect.prometheus_wire import Answer
 from rebalancer.collect.resolve import Resolution
 from rebalancer.collect.samples import NodeDirectory
@@ -29,15 +31,25 @@ def why_not_recorded_nodes(answer: Answer, resolution: Resolution, *, directory:
     return ""
 
 
-def why_not_recorded_pods(usage: Iterable[PlacedPod], *, directory: NodeDirectory, min_coverage: float) -> str:
+def why_not_recorded_pods(usage: PodSamples, *, directory: NodeDirectory, min_coverage: float) -> str:
     """The same of pods. Counted are the nodes whose pods they speak of: pods that have run to their end are nowhere measured."""
     homes = set(directory.pod_nodes.values()) & directory.names
-    spoken = {directory.pod_nodes.get((namespace, pod)) or node for namespace, pod, node in usage} & homes
+    spoken = set(_nodes_spoken_of(usage, directory)) & homes
     if not spoken:
         return "there is none, or none of a pod of the cluster"
     if len(spoken) < _share(min_coverage) * len(homes):
         return f"they speak of pods on {len(spoken)} of {len(homes)} nodes"
     return ""
+
+
+def _nodes_spoken_of(usage: PodSamples, directory: NodeDirectory) -> Iterator[str]:
+    """Where the API server says that each pod is; of a pod that it does not place, what the series says."""
+    known = len(usage.known)
+    for pod in np.unique(usage.pod[usage.pod < known]).tolist():
+        yield directory.pod_nodes[usage.known[pod]]
+    strange = usage.pod >= known
+    for pod, place in zip(usage.pod[strange].tolist(), usage.place[strange].tolist(), strict=True):
+        yield directory.pod_nodes.get(usage.strangers[pod - known]) or usage.nodes[place]
 
 
 def is_better(matched: int, *, than: int | None, recorded: bool, best_recorded: bool) -> bool:

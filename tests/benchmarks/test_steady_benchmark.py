@@ -9,10 +9,9 @@ import pytest
 
 from benchmarks.churn import Churn
 from benchmarks.growth import exponent, rows, text
-from benchmarks.scene import Cycle, Machine, Report, Scene, Served, SteadyRun
+from benchmarks.scene import Cycle, Machine, Report, Scene, Served, SteadyRun, Traffic
 from benchmarks.steady import main
 from benchmarks.tables import markdown
-from benchmarks.traffic import Traffic
 from rebalancer.simulate.scenario import Scenario, build_world
 
 STAGES = ("kubernetes", "prometheus", "assemble", "detect", "plan")

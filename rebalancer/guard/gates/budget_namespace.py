@@ -18,7 +18,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
         value=scene.spec.budgets.per_namespace,
         pods=lambda: scene.headcount.by_namespace.get(namespace, 0),
         past=scene.window.by_namespace.get(namespace, 0),
-        planned=scene.booked.by_namespace[namespace],
+        planned=scene.booked.by_namespace.get(namespace, 0),
     )
 
 

@@ -18,7 +18,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
         value=scene.spec.budgets.per_node,
         pods=lambda: int(scene.headcount.by_node[candidate.source]),
         past=scene.window.by_node.get(name, 0),
-        planned=scene.booked.by_node[candidate.source],
+        planned=scene.booked.by_node.get(candidate.source, 0),
     )
 
 

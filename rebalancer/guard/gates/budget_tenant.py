@@ -21,7 +21,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
         value=scene.spec.budgets.per_tenant,
         pods=lambda: int(scene.headcount.by_tenant[row]),
         past=scene.window.by_tenant.get(tenant, 0),
-        planned=scene.booked.by_tenant[row],
+        planned=scene.booked.by_tenant.get(row, 0),
     )
 
 

@@ -22,7 +22,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
         value=scene.spec.budgets.per_workload,
         pods=lambda: int(scene.headcount.by_workload[row]),
         past=scene.window.by_workload.get(ref, 0),
-        planned=scene.booked.by_workload[ref],
+        planned=scene.booked.by_workload.get(ref, 0),
     )
 
 

@@ -13,7 +13,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     state = scene.state
     for row in state.pods.budgets[candidate.pod]:
         cost = disruption_cost(state, candidate.pod, row)
-        budget, planned = state.budgets[row], scene.booked.by_budget[row]
+        budget, planned = state.budgets[row], scene.booked.by_budget.get(row, 0)
         if cost == 0 or cost + planned <= _allowed(budget):
             continue
         return Refusal(NAME, _sentence(budget, planned), retryable=True)

@@ -27,7 +27,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     if past is not None:
         since = format_duration(max(0.0, state.at - past.at))
         return Refusal(NAME, f"the replacement of {past.pod}, evicted {since} ago, is not Ready yet ({ref})", retryable=True)
-    if scene.booked.by_workload[ref]:
+    if scene.booked.by_workload.get(ref, 0):
         return Refusal(NAME, f"this plan already moves a pod of {ref}; the next one waits until the replacement is Ready", retryable=True)
     leaving = int(heads.terminating[workload])
     if leaving:

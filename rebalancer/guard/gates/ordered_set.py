@@ -15,7 +15,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     if workload < 0 or not state.workloads.ordered[workload]:
         return None
     ref, heads = state.workloads.refs[workload], scene.headcount
-    if scene.booked.by_workload[ref]:
+    if scene.booked.by_workload.get(ref, 0):
         return Refusal(NAME, f"this plan already moves a pod of {ref}, which takes its pods in order", retryable=True)
     wanted, ready = float(state.workloads.replicas[workload]), float(state.workloads.ready[workload])
     terminating, unready = int(heads.terminating[workload]), int(heads.unready[workload])
