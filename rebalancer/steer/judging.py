@@ -117,8 +117,8 @@ class OwnJudge:
 
     def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
         """A node is refused for what it has, not for what the pod would add: whether a pod fits is the scheduler's to say."""
-        reached = self._reach(view, rows, PodAsk(), now=now)
         judged = _judged(pod)
+        reached = self._reach(view, rows, PodAsk(), judged=judged, now=now)
         marks = self._marks(rows)
         over = over_high(reached, marks, judged=judged)
 
@@ -133,8 +133,9 @@ class OwnJudge:
         return Verdict(_any(over), _any(~np.isnan(reached[:, judged])), why)
 
     def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
-        reached = self._reach(view, rows, pod, now=now)
-        return own_scores(worth(reached, self._marks(rows), judged=_judged(pod)))
+        judged = _judged(pod)
+        reached = self._reach(view, rows, pod, judged=judged, now=now)
+        return own_scores(worth(reached, self._marks(rows), judged=judged))
 
     def _marks(self, rows: IntArray) -> Marks:
         """(rows, signals), row by row of the question."""
@@ -143,21 +144,24 @@ class OwnJudge:
         target, high = (np.broadcast_to(each, shape) if of_all else taken(each, rows) for each in (self.marks.target, self.marks.high))
         return Marks(target=target, high=high, deviations=self.marks.deviations)
 
-    def _reach(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> FloatArray:
-        """Of the whole view first, and then of the rows asked about: taking rows by thousands costs more than the sums."""
+    def _reach(self, view: NodeView, rows: IntArray, pod: PodAsk, *, judged: BoolArray, now: float) -> FloatArray:
+        """(rows, signals), NaN where nobody judges by it. Of the whole view first: taking rows by thousands costs more than the sums."""
         own = view.own
         with np.errstate(invalid="ignore"):
-            fresh = own.expires_at > now
-        reached = reach(
-            load=own.load,
-            deviation=own.deviation,
-            bound=view.bound,
-            ask=np.array([pod.amounts.get(name, np.nan) for name in SIGNALS], dtype=np.float64),
-            capacity=view.capacity,
-            deviations=self.marks.deviations,
-        )
-        reached[~fresh] = np.nan
-        return taken(reached, rows)
+            stale = ~(own.expires_at > now)
+        found = np.full((len(SIGNALS), len(rows)), np.nan)
+        for column in np.flatnonzero(judged).tolist():
+            reached = reach(
+                load=own.load[:, column],
+                deviation=own.deviation[:, column],
+                bound=view.bound[:, column],
+                ask=np.array(pod.amounts.get(SIGNALS[column], np.nan), dtype=np.float64),
+                capacity=view.capacity[:, column],
+                deviations=self.marks.deviations,
+            )
+            reached[stale] = np.nan
+            found[column] = taken(reached, rows)
+        return found.T
 
 
 def _judged(pod: PodAsk) -> BoolArray:
