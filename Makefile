@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: rules soak compare reference demo test faults e2e lint format bench schema docs clean yardstick
+.PHONY: rules soak compare reference demo test faults e2e lint format bench bench-extender schema docs clean yardstick
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,10 @@ format: $(BIN)/.installed
 bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.cycle --write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.watch
+
+# How long kube-scheduler waits for the extender. Some two minutes, on a machine that does nothing else.
+bench-extender: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.extender --write benchmarks/EXTENDER.md
 
 # This project beside other reschedulers' algorithms in the same simulated worlds. Some minutes.
 compare: $(BIN)/.installed

@@ -46,10 +46,14 @@ class Missing(Enum):
 
 def usage_in_force(policy: CranePolicy, loads: LoadColumns, *, now: float) -> FloatArray:
     """(nodes, names): the values that are fresh by the policy; NaN for the others. Times in the future are fresh, as in crane-scheduler."""
-    lasting = np.array([policy.fresh_for_s(name) for name in loads.names], dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        fresh = (now < loads.written_at + lasting) & (lasting > 0)
-    return np.where(fresh, loads.usage, np.nan)
+    found = np.full((len(loads.names), len(loads.usage)), np.nan)
+    for column, name in enumerate(loads.names):
+        lasting = policy.fresh_for_s(name)
+        if lasting > 0:
+            with np.errstate(invalid="ignore"):
+                fresh = now < loads.written_at[:, column] + lasting
+            np.copyto(found[column], loads.usage[:, column], where=fresh)
+    return found.T
 
 
 def hot_in_force(loads: LoadColumns, *, now: float) -> FloatArray:

@@ -24,9 +24,9 @@ from rebalancer.steer.extender_wire import (
     ExtenderArgs,
     FilterResult,
     HostPriority,
-    NodeHead,
     NodeList,
     ask_of,
+    name_of,
 )
 from rebalancer.steer.judging import Judge, PodAsk, Verdict
 from rebalancer.steer.node_view import NodeView
@@ -38,7 +38,6 @@ OK = 200
 BAD_REQUEST = 400
 
 _decode_args = msgspec.json.Decoder(ExtenderArgs).decode
-_decode_node = msgspec.json.Decoder(NodeHead).decode
 _encode = msgspec.json.Encoder().encode
 _PLACE = re.compile(r"\s+")
 _LONGEST_WORDS = 300
@@ -165,7 +164,7 @@ def _question(body: bytes) -> _Question:
         if args.nodes is None:
             raise _Unreadable("the request has neither NodeNames nor Nodes; the extender API v1 of kube-scheduler is expected")
         nodes = args.nodes.items or []
-        return _Question(ask_of(args.pod), [_decode_node(node).metadata.name for node in nodes], nodes)
+        return _Question(ask_of(args.pod), list(map(name_of, nodes)), nodes)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         words = _PLACE.sub(" ", str(problem))[:_LONGEST_WORDS]
         raise _Unreadable(f"the request of {len(body)} bytes cannot be read, {words}") from None

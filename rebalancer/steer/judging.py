@@ -26,6 +26,7 @@ from rebalancer.steer.dynamic import (
     usage_in_force,
 )
 from rebalancer.steer.lineage import Lineage
+from rebalancer.steer.load_annotations import signal_of
 from rebalancer.steer.node_view import UNKNOWN_NODE, NodeView
 from rebalancer.steer.own_annotation import SIGNALS
 from rebalancer.steer.own_score import EXTENDER_MAXIMUM, Marks, over_high, own_scores, reach, worth
@@ -66,7 +67,7 @@ def taken(values: FloatArray, rows: IntArray) -> FloatArray:
     """The rows of a column or matrix; NaN for nodes that the view does not have."""
     if not len(values):
         return np.full((len(rows), *values.shape[1:]), np.nan)
-    found = values[rows].astype(np.float64)  # a copy, by the kind of indexing
+    found = values[rows].astype(np.float64, copy=False)  # a copy already, by the kind of indexing
     found[rows == UNKNOWN_NODE] = np.nan
     return found
 
@@ -83,7 +84,7 @@ class DynamicJudge:
     hot: HotReading | None = None
 
     def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
-        usage = taken(usage_in_force(self.policy, view.crane, now=now), rows)
+        usage = self._usage(view, rows, now=now)
         over = over_limit(self.policy, usage, view.crane.names)
         rules = self.policy.spec.predicate
 
@@ -94,10 +95,21 @@ class DynamicJudge:
         return Verdict(_any(over), _any(~np.isnan(usage)), why)
 
     def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
-        usage = taken(usage_in_force(self.policy, view.crane, now=now), rows)
+        usage = self._usage(view, rows, now=now)
         hot = np.nan_to_num(taken(self._hot(view, now=now), rows))
         points = dynamic_scores(self.policy, usage, view.crane.names, hot=hot, missing=self.missing)
         return np.asarray(points * EXTENDER_MAXIMUM // MAX_SCORE, dtype=np.int64)
+
+    def _usage(self, view: NodeView, rows: IntArray, *, now: float) -> FloatArray:
+        """(rows, names), name by name: the columns of a matrix lie apart in memory, and rows taken one by one are slow."""
+        of_all = usage_in_force(self.policy, view.crane, now=now)
+        for column, signal in enumerate(map(signal_of, view.crane.names)):
+            if view.room is not None and signal is not None:
+                view.room.added_to(of_all[:, column], signal)
+        found = np.empty((of_all.shape[1], len(rows)))
+        for column in range(len(found)):
+            found[column] = taken(of_all[:, column], rows)
+        return found.T
 
     def _hot(self, view: NodeView, *, now: float) -> FloatArray:
         """(nodes of the view,)"""
@@ -154,7 +166,7 @@ class OwnJudge:
             reached = reach(
                 load=own.load[:, column],
                 deviation=own.deviation[:, column],
-                bound=view.bound[:, column],
+                bound=view.bound_by(SIGNALS[column]),
                 ask=np.array(pod.amounts.get(SIGNALS[column], np.nan), dtype=np.float64),
                 capacity=view.capacity[:, column],
                 deviations=self.marks.deviations,

@@ -32,6 +32,21 @@ NO_BINDINGS = Bindings(np.empty(0, dtype=np.int64), np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """What is reserved on a few nodes: ``rows`` (k,) of the view, the same one perhaps more than once; ``shares`` (k, `SIGNALS`) of them.
+
+    Kept apart from the loads of thousands of nodes, which are not copied for it at each request.
+    """
+
+    rows: IntArray
+    shares: FloatArray
+
+    def added_to(self, loads: FloatArray, signal: str) -> None:
+        """``loads`` (nodes of the view,) of the signal, in place; what is unknown stays so."""
+        np.add.at(loads, self.rows, self.shares[:, SIGNALS.index(signal)])
+
+
+@dataclass(frozen=True, slots=True)
 class NodeView:
     """``capacity`` (nodes, `SIGNALS`) in the signals' units and ``bound`` (nodes, `SIGNALS`) as shares of it, see `own_score.bound_load`;
     float64, NaN unknown."""
@@ -45,6 +60,17 @@ class NodeView:
     made_at: float
     """Unix seconds."""
     bindings: Bindings = NO_BINDINGS
+    room: Room | None = None
+    """What counts as used although it is not."""
+
+    def bound_by(self, signal: str) -> FloatArray:
+        """(nodes,): `bound`, and the room that is reserved."""
+        bound = self.bound[:, SIGNALS.index(signal)]
+        if self.room is None:
+            return bound
+        bound = bound.copy()
+        self.room.added_to(bound, signal)
+        return bound
 
     def rows_of(self, names: Sequence[str]) -> IntArray:
         """(names,): the row of each, `UNKNOWN_NODE` for a node that the view does not have."""

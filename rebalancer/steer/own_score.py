@@ -58,8 +58,8 @@ def bound_load(
 def reach(
     *, load: FloatArray, deviation: FloatArray, bound: FloatArray, ask: FloatArray, capacity: FloatArray, deviations: float
 ) -> FloatArray:
-    """(nodes, signals) shares of the node, NaN unknown, or (nodes,) of one signal. ``ask`` (signals,): what the pod asks for, in the signals'
-    units; where that or the capacity is unknown, the node is judged without it."""
+    """(nodes, signals) shares of the node, NaN unknown, or (nodes,) of one signal. ``ask`` (signals,): what the pod asks for, in the
+    signals' units; where that or the capacity is unknown, the node is judged without it."""
     reached = load + bound
     if np.isfinite(ask).any():
         reached += np.nan_to_num(ask / _positive(capacity), posinf=0.0, neginf=0.0)

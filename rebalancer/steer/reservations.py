@@ -23,8 +23,7 @@ from rebalancer.state.arrays import BoolArray, FloatArray, IntArray, frozen
 from rebalancer.state.tables import WorkloadRef
 from rebalancer.steer.judging import Judge, PodAsk, Verdict
 from rebalancer.steer.lineage import Lineage
-from rebalancer.steer.load_annotations import signal_of
-from rebalancer.steer.node_view import UNKNOWN_NODE, NodeView
+from rebalancer.steer.node_view import UNKNOWN_NODE, NodeView, Room
 from rebalancer.steer.own_annotation import SIGNALS
 from rebalancer.steer.own_score import EXTENDER_MAXIMUM
 
@@ -129,8 +128,8 @@ class Reservations:
         mine = [r for r in lasting if r.is_for(pod) and r.node in nodes and self._free_for(r.key, pod.uid, now)]
         return min(mine, key=lambda r: (not self._holds(r.key, pod.uid), r.since, r.key), default=None)
 
-    def room(self, view: NodeView, *, now: float, without: Reservation | None = None) -> FloatArray | None:
-        """(nodes of the view, `SIGNALS`): shares of the nodes that are reserved for others; None when nothing is.
+    def room(self, view: NodeView, *, now: float, without: Reservation | None = None) -> Room | None:
+        """The shares of nodes that are reserved for others; None when nothing is.
 
         What is unknown, of the use or of the node, adds nothing: the node is judged without it.
         """
@@ -144,9 +143,7 @@ class Reservations:
             return None
         capacity = view.capacity[rows[here]]
         share = np.divide(self._use[here], capacity, out=np.zeros((len(here), len(SIGNALS))), where=capacity > 0)
-        total = np.zeros(view.capacity.shape)
-        np.add.at(total, rows[here], np.maximum(0.0, np.nan_to_num(share, posinf=0.0, neginf=0.0)))
-        return total
+        return Room(rows[here], np.maximum(0.0, np.nan_to_num(share, posinf=0.0, neginf=0.0)))
 
     def open(self, *, now: float) -> int:
         """How many wait for their replacement."""
@@ -164,22 +161,12 @@ class Reservations:
 NOTHING_RESERVED = Reservations()
 
 
-def with_room(view: NodeView, room: FloatArray | None) -> NodeView:
-    """The view as if the room were used. Series that say nothing of a signal stay, and so does what is unknown."""
-    if room is None:
-        return view
-    signals = [signal_of(name) for name in view.crane.names]
-    columns = [SIGNALS.index(signal) if signal else -1 for signal in signals]
-    extra = np.append(room, np.zeros((len(room), 1)), axis=1)[:, columns]  # the last column is that of the others
-    return replace(view, bound=view.bound + room, crane=replace(view.crane, usage=view.crane.usage + extra))
-
-
 def steered_verdict(judge: Judge, reservations: Reservations, view: NodeView, names: Sequence[str], pod: PodAsk, *, now: float) -> Verdict:
     """The judge's verdict on the nodes with what is reserved for others. The pod's own planned node is never refused to it."""
     rows = view.rows_of(names)
     own = reservations.choice(pod.lineage, names, now=now)
     room = reservations.room(view, now=now, without=own)
-    verdict = _sparing(judge.verdict(with_room(view, room), rows, pod, now=now), own, names)
+    verdict = _sparing(judge.verdict(replace(view, room=room), rows, pod, now=now), own, names)
     if room is not None and verdict.refused.all():
         return _sparing(judge.verdict(view, rows, pod, now=now), own, names)
     return verdict
@@ -196,7 +183,7 @@ def steered_scores(
     own = None if pod.exempt else reservations.choice(pod.lineage, names, now=now)
     if own is not None:
         return np.where(_is_planned(own, names), EXTENDER_MAXIMUM, 0).astype(np.int64), own
-    found = judge.scores(with_room(view, reservations.room(view, now=now)), view.rows_of(names), pod, now=now)
+    found = judge.scores(replace(view, room=reservations.room(view, now=now)), view.rows_of(names), pod, now=now)
     return np.clip(found, 0, EXTENDER_MAXIMUM), None
 
 

@@ -61,6 +61,23 @@ def test_filter_by_objects_gives_them_back_as_they_came() -> None:
     assert answer["FailedNodes"] == {"hot": "cpu load 95 % of node hot is over 70 %"}
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        b'{"metadata":{"name":"hot","uid":"x"},"spec":{}}',
+        b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"hot"}}',
+        b'{"spec":{"metadata":{"name":"idle"}},"metadata":{"uid":"x","name":"hot"}}',
+        b' { "metadata" : { "name" : "hot" } } ',
+        b'{"metadata":{"name":"h\\u006ft"}}',
+    ],
+)
+def test_the_name_of_a_whole_node_is_found_wherever_it_stands(node: bytes) -> None:
+    """At the beginning, as Go writes it, or elsewhere."""
+    body = b'{"Pod":{},"Nodes":{"items":[' + node + b',{"metadata":{"name":"idle"}}]}}'
+    answer = filter_nodes(body, steering=Steering(NODES, OWN), now=NOW)
+    assert list(json.loads(answer.body)["FailedNodes"]) == ["hot"]
+
+
 @pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize("whole", [False, True])
 def test_daemonset_pods_are_exempt_from_the_filter(judge: Judge, whole: bool) -> None:

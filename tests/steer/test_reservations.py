@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,11 @@ from hypothesis import strategies as st
 
 from rebalancer.state.tables import WorkloadRef
 from rebalancer.steer.extender import Chosen, Steering, filter_nodes, prioritize_nodes
-from rebalancer.steer.judging import DynamicJudge, Judge, OwnJudge
+from rebalancer.steer.judging import DynamicJudge, Judge, OwnJudge, PodAsk
 from rebalancer.steer.lineage import Lineage, lineage
-from rebalancer.steer.load_annotations import SERIES
 from rebalancer.steer.node_view import NodeView, node_view
 from rebalancer.steer.own_score import Marks
-from rebalancer.steer.reservations import HOLD_S, Arrival, Reservation, Reservations, with_room
+from rebalancer.steer.reservations import HOLD_S, Arrival, Reservation, Reservations
 from tests.steer.kit import NOW, crane, own, question, view
 
 OWN = OwnJudge(Marks(target=np.full(4, 0.5), high=np.full(4, 0.7)))
@@ -225,11 +225,14 @@ def test_a_daemonset_pod_is_no_replacement() -> None:
 def test_what_is_unknown_reserves_nothing() -> None:
     """A node of unknown capacity, a signal without a number, a node that the view does not have."""
     nodes = view({"bare": own(cpu=0.1, memory=0.1)})
-    assert reserved(reservation("a", "bare")).room(nodes, now=NOW) is not None
-    assert not np.any(reserved(reservation("a", "bare")).room(nodes, now=NOW))
+    room = reserved(reservation("a", "bare")).room(nodes, now=NOW)
+    assert room is not None
+    assert not np.any(room.shares)
     assert reserved(reservation("a", "gone")).room(nodes, now=NOW) is None
     nothing = Reservation("a", WEB, "rs-1", "shop", "planned", NOW)
-    assert not np.any(reserved(nothing).room(loaded(planned=0.1), now=NOW))
+    room = reserved(nothing).room(loaded(planned=0.1), now=NOW)
+    assert room is not None
+    assert not np.any(room.shares)
 
 
 NODES = [f"n{number}" for number in range(6)]
@@ -292,8 +295,11 @@ def test_a_pod_uses_up_one_reservation_and_a_reservation_is_for_one_pod(
 def test_series_and_numbers_that_are_unknown_stay_so(loads: list[float], planned: list[Reservation]) -> None:
     """Reserved room is added to what is known, and makes nothing known."""
     bare = with_capacity(view({name: crane(load, *[math.nan] * 5) for name, load in zip(NODES, loads, strict=True)}))
-    room = reserved(*planned).room(bare, now=NOW)
-    found = with_room(bare, room)
-    assert found.crane.names == SERIES
-    assert (np.isnan(found.crane.usage) == np.isnan(bare.crane.usage)).all()
-    assert np.isnan(found.own.load).all()
+    rows, pod = bare.rows_of(NODES), PodAsk()
+    found = replace(bare, room=reserved(*planned).room(bare, now=NOW))
+    assert DynamicJudge().verdict(found, rows, pod, now=NOW).known.all()
+    assert not OWN.verdict(found, rows, pod, now=NOW).known.any()
+    assert (OWN.scores(found, rows, pod, now=NOW) == 5).all()
+    load_alone = replace(bare, crane=replace(bare.crane, usage=np.full_like(bare.crane.usage, math.nan)))
+    found = replace(load_alone, room=reserved(*planned).room(bare, now=NOW))
+    assert not DynamicJudge().verdict(found, rows, pod, now=NOW).known.any()
