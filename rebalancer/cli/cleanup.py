@@ -27,20 +27,21 @@ def cleanup(
     policy: PolicyFile = None,
     everywhere: Everywhere = False,
 ) -> None:
-    """Remove our soft taints from the nodes of the policy's pools and our marks from their pods, whoever left them there.
+    """Remove our soft taints and load annotations from the nodes of the policy's pools and our marks from their pods.
 
-    Without a policy these are all nodes.
+    Whoever left them there. Without a policy these are all nodes.
     """
     from rebalancer.deadline import Deadline
     from rebalancer.policy.model import Mode
-    from rebalancer.runtime.session import actuators, kubernetes_client
+    from rebalancer.runtime.session import actuators, kubernetes_client, node_annotator
 
     session = opened(kubeconfig=kubeconfig, context=context, settings=settings, policy=policy)
     pools = None if everywhere else session.orders.policy.spec.pools
     deadline = Deadline.after(session.settings.cycle_timeout)
-    with kubernetes_client(session) as client, showing(f"cleaning up at {client.server}"):
+    with kubernetes_client(session) as client, node_annotator(session) as annotator, showing(f"cleaning up at {client.server}"):
         acts = actuators(client, events=False, instance=socket.gethostname())
         notes = [note for mode in (Mode.EVICT, Mode.ANNOTATE) for note in acts[mode].clean_up(deadline=deadline, pools=pools)]
+        notes += annotator.clean_up(deadline=deadline, pools=pools)
     for note in notes:
         print_text(note)
     if not notes:

@@ -68,8 +68,8 @@ def run(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with connected(session) as connections, ExitStack() as watches:
-        parts = _parts(session, connections, None if once else watches)
+    with connected(session) as connections, ExitStack() as stack:
+        parts = _parts(session, connections, None if once else stack, closing=stack)
         _say_how_it_starts(session, connections)
         if once:
             _once(parts, stop, output)
@@ -77,8 +77,9 @@ def run(
             _serve(parts, stop)
 
 
-def _parts(session: Session, connections: Connections, watches: ExitStack | None = None) -> Parts:
-    """``watches`` ends the watches that the settings allow; without it each cycle lists."""
+def _parts(session: Session, connections: Connections, watches: ExitStack | None = None, *, closing: ExitStack | None = None) -> Parts:
+    """``watches`` ends the watches that the settings allow; without it each cycle lists. ``closing``, else ``watches``, closes what load
+    annotations need; without either there are none."""
     from rebalancer.policy.model import Mode
     from rebalancer.runtime.clock import SystemClock
     from rebalancer.runtime.controller import Controller
@@ -86,14 +87,17 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
     from rebalancer.runtime.health import Health
     from rebalancer.runtime.metrics import Metrics
     from rebalancer.runtime.service import Parts
-    from rebalancer.runtime.session import actuators, memory_store
-    from rebalancer.runtime.watching import cluster_source
+    from rebalancer.runtime.session import actuators, memory_store, node_annotations
+    from rebalancer.runtime.watching import WatchNotes, cluster_source
 
     orders, clock = session.orders, SystemClock()
     spec = orders.policy.spec
     metrics, health = Metrics(), Health(interval_s=spec.interval, patience_s=session.settings.cycle_timeout)
     source = cluster_source(connections.client, session.settings.kubernetes, metrics=metrics, health=health)
     told = EventNotes(metrics).told
+    watch, stack = watches is not None and session.settings.kubernetes.watch, closing or watches
+    writing = node_annotations(session, connections, report=WatchNotes(metrics), watch=watch)
+    annotations = None if stack is None else stack.enter_context(writing)
     acts = actuators(connections.client, events=spec.events, instance=socket.gethostname(), told=told)
     controller = Controller(
         client=connections.client,
@@ -102,8 +106,17 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
         store=memory_store(connections.client, session, mode=Mode.EVICT),
         clock=clock,
         source=None if watches is None else watches.enter_context(source),
+        annotations=annotations,
     )
-    return Parts(session=session, controller=controller, actuators=acts, metrics=metrics, health=health, clock=clock)
+    return Parts(
+        session=session,
+        controller=controller,
+        actuators=acts,
+        metrics=metrics,
+        health=health,
+        clock=clock,
+        annotations=annotations,
+    )
 
 
 def _say_how_it_starts(session: Session, connections: Connections) -> None:

@@ -16,6 +16,7 @@ from rebalancer.kube.wire import (
     PersistentVolumeWire,
     PriorityClassWire,
 )
+from rebalancer.kube.wire_events import EventWire
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.kube.wire_steering import BoundPodWire, ConfigMapWire, NodeLoadWire
 from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
@@ -40,6 +41,14 @@ NODE_LOADS: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeLoadWi
 """Nodes as the extender reads them."""
 BOUND_PODS: Final = Resource(name="pods", path="/api/v1/pods", item=BoundPodWire, query=(("fieldSelector", "spec.nodeName!="),))
 """A pod comes into this watch when it is bound."""
+
+BINDINGS: Final = Resource(
+    name="events",
+    path="/apis/events.k8s.io/v1/events",
+    item=EventWire,
+    query=(("fieldSelector", "reason=Scheduled,type=Normal"),),
+)
+"""What schedulers say when they bind a pod; the API server forgets it after an hour."""
 
 WATCHED: Final = (PODS, NODES, REPLICA_SET_OWNERS, DEPLOYMENTS, JOBS, CLAIMS, VOLUMES)
 """What the service keeps current by watch: what grows with the number of pods, and the nodes, which are large.

@@ -155,6 +155,7 @@ class AddressWire(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeStatusWire(msgspec.Struct, frozen=True, gc=False):
+    capacity: dict[str, str] | None = None
     allocatable: dict[str, str] | None = None
     conditions: tuple[ConditionWire, ...] | None = None
     addresses: tuple[AddressWire, ...] | None = None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from rebalancer.policy.hotness import Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
-from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict
+from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict, TimeZone
 from rebalancer.units import format_duration
 
 __all__ = [
@@ -154,10 +154,23 @@ class Steering(Strict):
     """In evict mode, warm nodes of a pool with a hot node carry ``rebalancer.dev/hot:PreferNoSchedule`` until they are cool."""
     taint_above: float = Field(default=75.0, ge=10, le=100, allow_inf_nan=False)
     """Percent of ``target`` above which a node counts as warm for that; 100: only nodes above their target."""
-    annotate_nodes: Literal["none"] = "none"
-    """Nothing is written on nodes but the taint; there is nothing to choose, the key is here to say so."""
+    annotate_nodes: Literal["none", "own", "crane", "both"] = "none"
+    """In annotate and evict mode, nodes tell schedulers their load: ``own`` as ``rebalancer.dev/load``, ``crane`` as crane-scheduler, or
+    ``both``."""
+    crane_time_zone: TimeZone = "Asia/Shanghai"
+    """``TZ`` of the scheduler that reads the crane annotations, since their times are local ones. With a wrong one they count as stale."""
+    load_expiry: Duration = Field(default=600.0, ge=60, le=86400)
+    """How long ``rebalancer.dev/load`` is good for when nobody renews it."""
     hints: Literal[False] = False
     """No pod gets a hint about its node; there is nothing to choose, the key is here to say so."""
+
+    @property
+    def own_annotation(self) -> bool:
+        return self.annotate_nodes in ("own", "both")
+
+    @property
+    def crane_annotations(self) -> bool:
+        return self.annotate_nodes in ("crane", "both")
 
 
 class Breaker(Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
@@ -85,6 +86,18 @@ SignalName = Annotated[
     Field(json_schema_extra={"pattern": f"^{_SIGNAL_NAME}$", "maxLength": 40}),
 ]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+def _time_zone(name: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{name[:60]!r} is not a time zone; write a name such as Asia/Shanghai or Etc/UTC") from None
+    return name
+
+
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
+"""A name of the IANA database."""
 
 
 def _count_or_percent(value: Any) -> Any:

@@ -38,6 +38,7 @@ from rebalancer.policy.quantities import (
     Percent,
     Priority,
     SignalName,
+    TimeZone,
     write_duration,
 )
 
@@ -74,6 +75,7 @@ POLICY_WORDS: Words = (
     (Priority, "PriorityClass or whole number"),
     (DnsLabel, "name"),
     (SignalName, "name of a signal"),
+    (TimeZone, "time zone"),
 )
 _PLAIN: Words = ((bool, "true or false"), (int, "whole number"), (float, "number"), (str, "text"))
 

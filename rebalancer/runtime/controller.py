@@ -22,6 +22,7 @@ from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.considering import Orders, Verdict, consider, without_taints
 from rebalancer.runtime.memory import Memory
+from rebalancer.runtime.node_annotations import NOTHING_DONE, NodeAnnotations, NodesAnnotated
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.runtime.store import MemoryStore, ReadOnlyStore
@@ -37,13 +38,15 @@ class CycleResult:
     """stage -> duration."""
     notes: tuple[str, ...]
     """What was prepared, steered, or went wrong beside the moves."""
+    annotated: NodesAnnotated = NOTHING_DONE
+    """What was done about node load annotations; what is to be told of it is among the notes."""
 
 
 class Controller:
     """Holds the connections and the memory; `cycle` may be called for as long as the process lives.
 
     ``store`` is written to in evict mode alone, and only read in the others, whatever mode the service began with. ``source``: where the
-    cluster's objects come from, instead of lists by ``client``.
+    cluster's objects come from, instead of lists by ``client``. ``annotations``: None writes no node load annotations.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Controller:
         store: MemoryStore,
         clock: Clock,
         source: ClusterSource | None = None,
+        annotations: NodeAnnotations | None = None,
         on_stage: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._client, self._source = client, source
@@ -62,12 +66,15 @@ class Controller:
         self._actuators = actuators
         self._store, self._reading = store, ReadOnlyStore(store)
         self._clock = clock
+        self._annotations = annotations
         self._on_stage = on_stage
 
     def rest(self) -> None:
         """Observe nothing until the next cycle. Called by the thread that runs the cycles."""
         if self._source is not None:
             self._source.rest()
+        if self._annotations is not None:
+            self._annotations.rest()
         self._prometheus.rest()
 
     def cycle(
@@ -95,11 +102,14 @@ class Controller:
             deadline=deadline,
             stopwatch=stopwatch,
             source=self._source,
+            seen=None if self._annotations is None else self._annotations.see,
         )
         require_coverage(state, spec)
         self._on_stage("deciding")
         verdict = consider(state, memory, orders, stopwatch=stopwatch)
         self._on_stage("acting")
+        annotating = _Annotating(self._annotations, stopwatch, allowed)
+        annotating.begin(verdict, orders, deadline=deadline)
         with stopwatch.stage("act"):
             acting = Acting(
                 actuator,
@@ -113,10 +123,35 @@ class Controller:
             )
             notes, outcomes = acting.run(at=at, deadline=deadline)
             rests = tell_rests(actuator, before=memory, after=verdict.memory, at=at, deadline=deadline)
+        annotated = annotating.finish(deadline=deadline)
         return CycleResult(
             verdict=verdict,
             outcomes=tuple(outcomes),
             memory=acting.memory,
             seconds=stopwatch.seconds,
-            notes=(*notes, *rests),
+            notes=(*notes, *rests, *annotated.notes),
+            annotated=annotated,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Annotating:
+    """The annotations of one cycle around its moves, as a stage of their own. Without any, nothing."""
+
+    annotations: NodeAnnotations | None
+    stopwatch: Stopwatch
+    allowed: Callable[[], str]
+
+    def begin(self, verdict: Verdict, orders: Orders, *, deadline: Deadline) -> None:
+        if self.annotations is None:
+            return
+        with self.stopwatch.stage("annotate"):
+            self.annotations.begin(verdict.state, orders, deadline=deadline)
+            if not self.allowed():
+                self.annotations.plan_nodes_first(verdict.decision.plan, deadline=deadline)
+
+    def finish(self, *, deadline: Deadline) -> NodesAnnotated:
+        if self.annotations is None:
+            return NOTHING_DONE
+        with self.stopwatch.stage("annotate"):
+            return self.annotations.finish(deadline=deadline, allowed=not self.allowed())

@@ -16,13 +16,14 @@ from enum import Enum
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from rebalancer import __version__
+from rebalancer.act.annotating_nodes import Kind, PatchResult
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
 from rebalancer.kube.events import EventResult
-from rebalancer.kube.resources import WATCHED
+from rebalancer.kube.resources import BINDINGS, WATCHED
 from rebalancer.kube.watch import Restart
 from rebalancer.plan.model import Plan
 from rebalancer.plan.reasons import PlanGate
@@ -38,7 +39,7 @@ OTHER = "other"
 METHODS = ("balance", "reclaim", "defragment", "improve")
 PLANNED = "planned"
 TOTAL = "total"
-_WATCHED_NAMES = frozenset(resource.name for resource in WATCHED)
+_WATCHED_NAMES = tuple(resource.name for resource in (*WATCHED, BINDINGS))
 _DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -103,10 +104,19 @@ class Metrics:
         )
         words = "Objects that a list had to correct, since the watch had missed a change; any is a reason to look closer."
         self._disagreements = Counter(f"{PREFIX}watch_disagreements_total", words, ("resource",), registry=at)
+        self._annotations = Counter(
+            f"{PREFIX}node_annotations_total",
+            "Patches of node load annotations by the kind of value in them and what became of them.",
+            ("kind", "result"),
+            registry=at,
+        )
+        words = "Age of the oldest load annotation that stands on a node of ours, as a cycle found it; NaN where there is none."
+        self._oldest = Gauge(f"{PREFIX}node_annotation_oldest_seconds", words, ("kind",), registry=at)
         self._events = Counter(f"{PREFIX}events_total", "Events of Kubernetes by what became of them.", ("result",), registry=at)
         self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)
 
     def _preset(self) -> None:
+        self._preset_steering()
         for end in CycleEnd:
             self._cycles.labels(end.value)
         for stage in (*STAGES, TOTAL):
@@ -129,8 +139,15 @@ class Metrics:
             self._events.labels(event.value)
         for resource in WATCHED:
             self._disagreements.labels(resource.name)
+        for name in _WATCHED_NAMES:
             for restart in Restart:
-                self._watches.labels(resource.name, restart.value)
+                self._watches.labels(name, restart.value)
+
+    def _preset_steering(self) -> None:
+        for kind in Kind:
+            self._oldest.labels(kind.value).set(math.nan)
+            for patch in PatchResult:
+                self._annotations.labels(kind.value, patch.value)
 
     def cycle_ended(self, end: CycleEnd, *, at: float, seconds: Mapping[str, float]) -> None:
         """``seconds``: stage -> duration, of the stages that were reached. ``at``: unix seconds."""
@@ -190,6 +207,13 @@ class Metrics:
             self._gain.labels("predicted").set(sum(predicted) / len(predicted))
             self._gain.labels("realised").set(sum(realised) / len(realised))
 
+    def annotated(self, counts: Mapping[tuple[Kind, PatchResult], int], *, oldest_s: Mapping[str, float]) -> None:
+        """Count what became of the patches of a cycle, and show how old the annotations were that it found."""
+        for (kind, result), count in counts.items():
+            self._annotations.labels(kind.value, result.value).inc(count)
+        for kind in Kind:
+            self._oldest.labels(kind.value).set(oldest_s.get(kind.value, math.nan))
+
     def breaker(self, open_for: Collection[BreakerCause]) -> None:
         """What holds the breaker open now; empty when it is closed."""
         for cause in BreakerCause:
@@ -202,6 +226,7 @@ class Metrics:
         """Another replica leads: only its numbers may be on show, and what was observed here is old news."""
         self.leads(False)
         self._snapshot.replace(())
+        self.annotated({}, oldest_s={})
         for plan in (self._hot, self._worst):
             plan.clear()
         self.breaker(())

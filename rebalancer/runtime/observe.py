@@ -9,6 +9,7 @@ import numpy as np
 
 from rebalancer.collect.assemble import assemble
 from rebalancer.collect.cluster import ClusterObjects, ClusterSource, ListedCluster, node_directory
+from rebalancer.collect.machines import Machines, machines
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
@@ -38,17 +39,18 @@ def observe(
     deadline: Deadline,
     stopwatch: Stopwatch,
     source: ClusterSource | None = None,
+    seen: Callable[[Machines], None] | None = None,
 ) -> ClusterState:
     """The state at ``at`` (unix seconds), which is now. Raises KubernetesError or MetricsError; then nothing is known or may be decided.
 
-    ``source``: where objects come from, instead of lists by ``client``.
+    ``source``: where objects come from, instead of lists by ``client``. ``seen``: told of the nodes what the state does not hold.
     """
     source = source or ListedCluster(client)
     with collector_at_rest():
         with stopwatch.stage("kubernetes"):
             objects = source.read(deadline=deadline)
         require_right_clock(client, now=at + stopwatch.seconds["kubernetes"])
-        return _observe(objects, prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch)
+        return _observe(objects, prometheus, spec=spec, at=at, deadline=deadline, stopwatch=stopwatch, seen=seen)
 
 
 def require_right_clock(client: KubeClient, *, now: float) -> None:
@@ -68,13 +70,23 @@ def require_right_clock(client: KubeClient, *, now: float) -> None:
 
 
 def _observe(
-    objects: ClusterObjects, prometheus: Prometheus, *, spec: Spec, at: float, deadline: Deadline, stopwatch: Stopwatch
+    objects: ClusterObjects,
+    prometheus: Prometheus,
+    *,
+    spec: Spec,
+    at: float,
+    deadline: Deadline,
+    stopwatch: Stopwatch,
+    seen: Callable[[Machines], None] | None,
 ) -> ClusterState:
+    directory = node_directory(objects)
+    if seen is not None:
+        seen(machines(objects.nodes, directory))
     with stopwatch.stage("prometheus"):
         samples = read_samples(
             prometheus,
             spec=spec,
-            directory=node_directory(objects),
+            directory=directory,
             at=at,
             deadline=deadline,
             namespaces=sorted({pod.metadata.namespace for pod in objects.pods}),

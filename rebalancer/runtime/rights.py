@@ -1,8 +1,8 @@
 """What each mode may do in the API, as the rules of RBAC say it: one list for the preflight, `policy rbac` and the tests of the chart.
 
 Each power is a role of its own, so that it can be granted alone: *observe* reads, *mark* patches nodes and pods, *evict* creates evictions
-and nothing else, *tell* creates Events; *keep* is the Lease and the memory in the controller's own namespace. Nothing here deletes, reads
-a secret, or has a wildcard.
+and nothing else, *tell* creates Events, *listen* reads them, for the bindings of pods; *keep* is the Lease and the memory in the
+controller's own namespace. Nothing here deletes, reads a secret, or has a wildcard.
 """
 
 from __future__ import annotations
@@ -90,11 +90,14 @@ def reading_rights() -> tuple[Right, ...]:
 def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> tuple[Role, ...]:
     """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted. ``lease``: empty for none."""
     roles = [Role("observe", reading_rights())]
+    acting, steering = mode is not Mode.DRY_RUN, spec.steering
     marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
-    if mode is Mode.EVICT and spec.steering.soft_taint:
-        marks = [Right("patch", "", "nodes")]
+    if (mode is Mode.EVICT and steering.soft_taint) or (acting and steering.annotate_nodes != "none"):
+        marks.append(Right("patch", "", "nodes"))
     if marks:
         roles.append(Role("mark", tuple(marks)))
+    if acting and steering.crane_annotations:
+        roles.append(Role("listen", tuple(Right(verb, "events.k8s.io", "events") for verb in ("list", "watch"))))
     if mode is Mode.EVICT:
         roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
         if spec.events:

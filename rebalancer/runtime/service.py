@@ -32,6 +32,7 @@ from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
 from rebalancer.runtime.leadership import Leadership, Term
 from rebalancer.runtime.metrics import CycleEnd, Metrics
+from rebalancer.runtime.node_annotations import NodeAnnotations
 from rebalancer.runtime.session import Session
 
 log = structlog.get_logger(__name__)
@@ -61,6 +62,8 @@ class Parts:
     clock: Clock
     leadership: Leadership | None = None
     """None: there is no other replica, so this one always leads."""
+    annotations: NodeAnnotations | None = None
+    """Those of the controller."""
 
 
 class Service:
@@ -90,6 +93,7 @@ class Service:
         self._campaign()
         self._stop.wait()
         log.info("stopping", finish_within_s=FINISH_S)
+        ending = Deadline.after(FINISH_S + CLEAN_UP_S)
         leadership = self._parts.leadership
         if leadership is not None:
             leadership.interrupt()
@@ -98,6 +102,7 @@ class Service:
         # What a former leader left in the cluster is its successor's to judge: a standby takes nothing off.
         if self._mode is not None and (leadership is None or leadership.term is not None):
             self._clean_up(self._mode, deadline=Deadline.after(CLEAN_UP_S))
+            self._clean_annotations(deadline=ending, hurry=True)
         if leadership is not None:
             leadership.close(release=finished, within_s=RELEASE_S)
         log.info("stopped", clean=finished)
@@ -204,6 +209,7 @@ class Service:
         names = {(ref.kind, ref.namespace, ref.name) for ref in before if ref is not None}
         repeats = sum(ref is not None and (ref.kind, ref.namespace, ref.name) in names for ref in moved)
         parts.metrics.moved(plan, result.outcomes, repeats=repeats)
+        parts.metrics.annotated(result.annotated.counts, oldest_s=result.annotated.oldest_s)
         trouble = [outcome for outcome in result.outcomes if outcome.result.trouble]
         if trouble:
             log.warning("moves were not carried out", moves=len(trouble), of=len(plan.moves), first=trouble[0].reason)
@@ -264,6 +270,8 @@ class Service:
         if before is not None and before is not mode:
             log.info("the mode has changed", before=before.value, mode=mode.value)
             self._clean_up(before, deadline=deadline)
+            if mode is Mode.DRY_RUN:
+                self._clean_annotations(deadline=deadline)
         self._mode = mode  # only now: a stop in between leaves the rest to the clean-up at the end
 
     def _clean_up(self, mode: Mode, *, deadline: Deadline) -> None:
@@ -275,6 +283,21 @@ class Service:
             raise
         except RebalancerError as error:
             log.warning("taints or marks of ours may be left; `rebalancer cleanup` removes them", mode=mode.value, error=str(error))
+            return
+        for note in notes:
+            log.info("note", text=note)
+
+    def _clean_annotations(self, *, deadline: Deadline, hurry: bool = False) -> None:
+        """Take node load annotations off, as many as the time allows; the others go stale by themselves."""
+        if self._parts.annotations is None:
+            return
+        try:
+            pools = self._parts.session.orders.policy.spec.pools
+            notes = self._parts.annotations.clean_up(deadline=deadline, pools=pools, hurry=hurry)
+        except Interrupted:
+            raise
+        except RebalancerError as error:
+            log.warning("load annotations of ours may be left; `rebalancer cleanup` removes them", error=str(error))
             return
         for note in notes:
             log.info("note", text=note)

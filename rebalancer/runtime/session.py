@@ -10,20 +10,27 @@ from pathlib import Path
 
 from rebalancer.act.actuator import Actuator
 from rebalancer.act.annotating import AnnotateActuator
+from rebalancer.act.annotating_nodes import AnnotatingNodes
+from rebalancer.act.annotation_owners import AnnotationOwners
 from rebalancer.act.evicting import EvictActuator
 from rebalancer.act.recording import RecordingActuator
+from rebalancer.collect.bindings import Bindings
+from rebalancer.collect.load_peaks import LoadPeaks
 from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.errors import PolicyError
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.events import EventResult, EventWriter
 from rebalancer.kube.lease import LeaseClient
 from rebalancer.kube.limiter import TokenBucket
+from rebalancer.kube.watch import WatchReport
 from rebalancer.policy.model import Mode
 from rebalancer.policy.reload import BuiltInPolicy, PolicyFile, PolicySource
 from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.considering import Orders
+from rebalancer.runtime.crane_source import CranePolicySource
 from rebalancer.runtime.election import Election, Timing
 from rebalancer.runtime.leadership import Leadership, new_identity
+from rebalancer.runtime.node_annotations import NodeAnnotations
 from rebalancer.runtime.store import ConfigMapStore, MemoryStore, ReadOnlyStore
 from rebalancer.settings import Settings, effective_mode, load_settings
 
@@ -107,6 +114,39 @@ def kubernetes_client(session: Session) -> Iterator[KubeClient]:
         yield client
     finally:
         client.close()
+
+
+@contextmanager
+def node_annotator(session: Session) -> Iterator[AnnotatingNodes]:
+    """Writes node load annotations, by a connection and a limit of rate of its own: nothing else waits behind thousands of patches."""
+    settings = session.settings
+    client = KubeClient.connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        page_size=settings.kubernetes.page_size,
+        timeout_s=settings.kubernetes.timeout,
+    )
+    try:
+        yield AnnotatingNodes(client, per_second=settings.kubernetes.annotation_qps)
+    finally:
+        client.close()
+
+
+@contextmanager
+def node_annotations(session: Session, connections: Connections, *, report: WatchReport, watch: bool) -> Iterator[NodeAnnotations]:
+    """What a controller writes node load annotations with; nothing is sent before the policy asks for them.
+
+    ``watch``: bindings are read by watch, not listed in each cycle. Raises SettingsError, and PolicyError for crane-scheduler's policy.
+    """
+    crane = CranePolicySource(session.settings.crane_policy_file)
+    with node_annotator(session) as annotating, Bindings(connections.client, watch=watch, report=report) as bindings:
+        yield NodeAnnotations(
+            annotating=annotating,
+            owners=AnnotationOwners(connections.client),
+            peaks=LoadPeaks(connections.prometheus),
+            bindings=bindings,
+            crane=crane,
+        )
 
 
 @contextmanager

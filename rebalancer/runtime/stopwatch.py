@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-STAGES = ("kubernetes", "prometheus", "assemble", "detect", "plan", "act")
+STAGES = ("kubernetes", "prometheus", "assemble", "detect", "plan", "act", "annotate")
 
 
 class Stopwatch:

@@ -118,6 +118,8 @@ class KubernetesSettings(_Part):
     """Requests a second on average, leader election not counted."""
     burst: int = Field(default=40, ge=1, le=2000)
     """Requests that may follow each other at once."""
+    annotation_qps: float = Field(default=50.0, gt=0, le=1000, allow_inf_nan=False)
+    """Patches of node load annotations a second on average; they are not counted in ``qps``."""
     timeout: Duration = Field(default=30.0, ge=1, le=600)
     """For one request."""
     watch: bool = True
@@ -201,6 +203,8 @@ class Settings(BaseSettings):
     """Else the built-in policy, which is safe."""
     tenants_file: SettingPath | None = None
     """Else there are no tenants."""
+    crane_policy_file: SettingPath | None = None
+    """The policy of crane-scheduler, for crane annotations; else the one that it is shipped with."""
     mode: Mode | None = None
     """Overrules the policy's mode: dry-run, annotate or evict."""
     namespace: Namespace = "default"

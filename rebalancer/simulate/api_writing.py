@@ -13,7 +13,7 @@ from rebalancer.simulate.api_paths import Place
 from rebalancer.simulate.evictions import evict
 from rebalancer.simulate.http_server import Answer, Request
 from rebalancer.simulate.kinds import Json
-from rebalancer.simulate.patches import PatchError, apply, json_patch, merge_patch, strategic_merge
+from rebalancer.simulate.patches import PatchError, apply, json_patch, merge_patch, own_annotations, strategic_merge
 from rebalancer.simulate.pods import delete_pod
 from rebalancer.simulate.validation import validate
 from rebalancer.simulate.world import Conflict, NotFound, World
@@ -108,6 +108,8 @@ class Writer:
         asked = patch.get("metadata", {}) if isinstance(patch, dict) else {}
         if asked.get("uid") not in (None, "", stored["metadata"]["uid"]):
             raise Conflict(f"Precondition failed: UID in precondition: {asked['uid']}, UID in object meta: {stored['metadata']['uid']}")
+        manager = request.query.get("fieldManager") or request.headers.get("user-agent", "").partition("/")[0] or "unknown"
+        value = own_annotations(stored, value, manager=manager)
         version = value["metadata"].get("resourceVersion", "")
         expect = str(version) if version != stored["metadata"]["resourceVersion"] else ""
         return self._store(place, request, _part(place, stored, value), expect=expect)

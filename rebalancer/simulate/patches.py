@@ -187,6 +187,33 @@ def _without(value: Json, path: tuple[str, ...]) -> Json:
     return {**value, head: _without(value[head], tuple(rest))} if isinstance(value[head], dict) else value
 
 
+def own_annotations(before: Json, after: Json, *, manager: str) -> Json:
+    """``after`` with ``managedFields`` that say who wrote its annotations: whoever changed one owns it alone, who is gone owns nothing.
+
+    Only of annotations; that is what a rebalancer asks about.
+    """
+    old, new = (value.get("metadata", {}).get("annotations") or {} for value in (before, after))
+    changed = {f"f:{key}" for key in new if key not in old or old[key] != new[key]}
+    if not changed and old.keys() <= new.keys():
+        return after
+    records: list[Json] = []
+    mine: Json = {"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    owned: Json = {key: {} for key in sorted(changed)}
+    for record in after["metadata"].get("managedFields") or ():
+        fields = record.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations")
+        if fields is None:
+            records.append(record)
+            continue
+        kept = {key: item for key, item in fields.items() if key not in changed and key.removeprefix("f:") in new}
+        if record.get("manager") == manager:
+            owned = kept | owned
+        elif kept:
+            records.append({**record, "fieldsV1": {"f:metadata": {"f:annotations": kept}}})
+    if owned:
+        records.append({**mine, "fieldsV1": {"f:metadata": {"f:annotations": owned}}})
+    return {**after, "metadata": {**after["metadata"], "managedFields": records}}
+
+
 def apply(target: Json, wanted: Json, *, manager: str, force: bool) -> Json:
     """Server-side apply in small. Raises Conflict when another manager applied a field of ``wanted`` with another value."""
     identity = {
@@ -210,11 +237,13 @@ def apply(target: Json, wanted: Json, *, manager: str, force: bool) -> Json:
             named = ", ".join("." + ".".join(path) for path in clash)
             raise Conflict(f'Apply failed with {len(clash)} conflict: conflict with "{record["manager"]}": {named}')
         left = sorted(owned - set(clash))
-        if left:
+        if not owned:
+            others.append(record)
+        elif left:
             others.append({**record, "fieldsV1": {_OWNED: json.dumps(left)}})
     result = target
     for path in sorted(previous - fields.keys()):
-        if not any(list(path) in json.loads(record["fieldsV1"][_OWNED]) for record in others):
+        if not any(list(path) in json.loads(record["fieldsV1"].get(_OWNED, "[]")) for record in others):
             result = _without(result, path)
     result = strategic_merge(result, {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")})
     mine = {"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {_OWNED: json.dumps(sorted(fields))}}

@@ -55,6 +55,11 @@ default
 {{- end -}}
 {{- end -}}
 
+{{/* What nodes are to say of their load, as the inline policy has it: none, own, crane or both. */}}
+{{- define "rebalancer.annotateNodes" -}}
+{{- dig "spec" "steering" "annotateNodes" "none" .Values.policy -}}
+{{- end -}}
+
 {{/* The settings file: where things are. */}}
 {{- define "rebalancer.settings" -}}
 {{- $url := required "prometheus.url is required: set it to the address of Prometheus, for example http://prometheus-operated.monitoring:9090" .Values.prometheus.url -}}
