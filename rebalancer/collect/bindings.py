@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 
 import numpy as np
@@ -23,7 +22,7 @@ from rebalancer.kube.resources import BINDINGS
 from rebalancer.kube.watch import Restart, Start, Watch, WatchReport, WatchTiming
 from rebalancer.kube.watch_events import News, Present, version_number
 from rebalancer.kube.wire_events import EventWire
-from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.steer.node_view import Bindings
 
 MOST = 65_536
 """Bindings that are kept, the newest: five minutes of more than 200 a second."""
@@ -31,15 +30,7 @@ _IN_TOUCH_S = 50.0
 _JOIN_S = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """Bindings, one a row: the row of the node, and Unix seconds."""
-
-    node: IntArray
-    at: FloatArray
-
-
-class Bindings:
+class BindingEvents:
     """``read`` is called by one thread at a time; ``watch`` False lists each time. A context manager, or `close`."""
 
     def __init__(
@@ -57,20 +48,20 @@ class Bindings:
         self._watch = Watch(client, BINDINGS, self._book, stop=self._stop, report=report, timing=timing, clock=clock)
         self._thread = threading.Thread(target=self._watch.run, name="watch-bindings", daemon=True) if watch else None
 
-    def __enter__(self) -> Bindings:
+    def __enter__(self) -> BindingEvents:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def read(self, nodes: Mapping[str, int], *, since: float, deadline: Deadline) -> Bound:
+    def read(self, nodes: Mapping[str, int], *, since: float, deadline: Deadline) -> Bindings:
         """Bindings after ``since`` (Unix seconds) to ``nodes`` (name -> row). Raises what `list_all` raises."""
         if self._thread is None or not self._thread.is_alive() or not self._book.in_touch():
             listed = list_all(self._client, BINDINGS, deadline=deadline)
             self._book.begin(listed.items, version_number(listed.resource_version))
             self._follow()
         found = [(row, at) for name, at in self._book.since(since) if (row := nodes.get(name)) is not None]
-        return Bound(
+        return Bindings(
             node=np.array([row for row, _ in found], dtype=np.int64),
             at=np.array([at for _, at in found], dtype=np.float64),
         )

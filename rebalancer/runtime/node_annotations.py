@@ -16,7 +16,7 @@ import numpy as np
 
 from rebalancer.act.annotating_nodes import Annotated, AnnotatingNodes, Kind, PatchResult
 from rebalancer.act.annotation_owners import AnnotationOwners
-from rebalancer.collect.bindings import Bindings
+from rebalancer.collect.bindings import BindingEvents
 from rebalancer.collect.load_peaks import LoadPeaks, Peaks, PeriodsS
 from rebalancer.collect.machines import Machines
 from rebalancer.deadline import Deadline
@@ -61,7 +61,7 @@ class NodeAnnotations:
     """Lives as long as the controller; a cycle calls `see`, `begin`, `plan_nodes_first`, `finish`, in this order, in one thread."""
 
     def __init__(
-        self, *, annotating: AnnotatingNodes, owners: AnnotationOwners, peaks: LoadPeaks, bindings: Bindings, crane: CranePolicySource
+        self, *, annotating: AnnotatingNodes, owners: AnnotationOwners, peaks: LoadPeaks, bindings: BindingEvents, crane: CranePolicySource
     ) -> None:
         self._annotating, self._owners = annotating, owners
         self._peaks, self._bindings, self._crane = peaks, bindings, crane

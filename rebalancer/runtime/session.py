@@ -14,7 +14,7 @@ from rebalancer.act.annotating_nodes import AnnotatingNodes
 from rebalancer.act.annotation_owners import AnnotationOwners
 from rebalancer.act.evicting import EvictActuator
 from rebalancer.act.recording import RecordingActuator
-from rebalancer.collect.bindings import Bindings
+from rebalancer.collect.bindings import BindingEvents
 from rebalancer.collect.load_peaks import LoadPeaks
 from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.errors import PolicyError
@@ -139,7 +139,7 @@ def node_annotations(session: Session, connections: Connections, *, report: Watc
     ``watch``: bindings are read by watch, not listed in each cycle. Raises SettingsError, and PolicyError for crane-scheduler's policy.
     """
     crane = CranePolicySource(session.settings.crane_policy_file)
-    with node_annotator(session) as annotating, Bindings(connections.client, watch=watch, report=report) as bindings:
+    with node_annotator(session) as annotating, BindingEvents(connections.client, watch=watch, report=report) as bindings:
         yield NodeAnnotations(
             annotating=annotating,
             owners=AnnotationOwners(connections.client),

@@ -12,7 +12,7 @@ import pytest
 
 from rebalancer.act.annotating_nodes import AnnotatingNodes, Kind, PatchResult
 from rebalancer.act.annotation_owners import AnnotationOwners
-from rebalancer.collect.bindings import Bindings
+from rebalancer.collect.bindings import BindingEvents
 from rebalancer.collect.load_peaks import LoadPeaks
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError
@@ -97,7 +97,7 @@ def asking(kind: str, mode: Mode = Mode.EVICT, **spec: object) -> Orders:
 @contextlib.contextmanager
 def annotated(village: Village) -> Iterator[Annotated]:
     """A controller that has just started."""
-    with Bindings(village.client, watch=False, report=Silent()) as bindings:
+    with BindingEvents(village.client, watch=False, report=Silent()) as bindings:
         annotating = AnnotatingNodes(village.client)
         annotations = NodeAnnotations(
             annotating=annotating,
