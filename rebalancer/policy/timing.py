@@ -20,6 +20,8 @@ USUAL_SCRAPE_S = 60.0
 """The longer of the two scrape intervals in wide use (30 s and 60 s); a sample may be this old before the next one arrives."""
 SHORTEST_SCRAPE_S = 5.0
 LONG_CONFIRMATION_S = 3600.0
+CRANE_MEANS_FRESH_S = 480.0
+"""How long readers believe the five-minute means among the annotations of crane-scheduler, by the policy that it is shipped with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def judge_timing(spec: Spec) -> Timing:
         earliest_action_s=confirmation,
         latest_action_s=confirmation + spec.metrics.window + spec.interval,
         errors=tuple(_never(spec, confirmation)),
-        warnings=(*_nothing_moves(spec), *_marks(spec), *_metrics(spec, confirmation), *_rests(spec)),
+        warnings=(*_nothing_moves(spec), *_marks(spec), *_metrics(spec, confirmation), *_rests(spec), *_annotations(spec)),
     )
 
 
@@ -169,4 +171,21 @@ def _rests(spec: Spec) -> Iterator[TimingFault]:
             ("quarantine", "hold"),
             f"{format_duration(spec.quarantine.hold)} is shorter than cooldown.workload, so the quarantine has no effect",
             "let it be longer than cooldown.max",
+        )
+
+
+def _annotations(spec: Spec) -> Iterator[TimingFault]:
+    steering, interval = spec.steering, format_duration(spec.interval)
+    if steering.crane_annotations and 2 * spec.interval > CRANE_MEANS_FRESH_S:
+        yield TimingFault(
+            ("interval",),
+            f"crane annotations of the last five minutes are good for {format_duration(CRANE_MEANS_FRESH_S)}, and with a cycle every "
+            f"{interval} one that is missed lets them run out",
+            "use at most 4m",
+        )
+    if steering.own_annotation and steering.load_expiry < 2 * spec.interval:
+        yield TimingFault(
+            ("steering", "loadExpiry"),
+            f"{format_duration(steering.load_expiry)} is less than two cycles of {interval}, so a missed one lets the value run out",
+            "use at least three intervals",
         )

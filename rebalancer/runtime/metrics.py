@@ -110,7 +110,7 @@ class Metrics:
             ("kind", "result"),
             registry=at,
         )
-        words = "Age of the oldest load annotation that stands on a node of ours, as a cycle found it; NaN where there is none."
+        words = "Age of the oldest five-minute mean that stands on a node of ours, as a cycle found it; NaN where there is none."
         self._oldest = Gauge(f"{PREFIX}node_annotation_oldest_seconds", words, ("kind",), registry=at)
         self._events = Counter(f"{PREFIX}events_total", "Events of Kubernetes by what became of them.", ("result",), registry=at)
         self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)

@@ -47,7 +47,7 @@ _LISTING_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class NodesAnnotated:
-    """What a cycle did about node load annotations. ``oldest_s``: kind -> age of the oldest value before it, NaN for none."""
+    """What a cycle did about node load annotations. ``oldest_s``: kind -> age of the oldest mean before it, NaN for none."""
 
     counts: Mapping[tuple[Kind, PatchResult], int]
     oldest_s: Mapping[str, float]

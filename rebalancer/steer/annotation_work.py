@@ -36,6 +36,7 @@ AHEAD_S = 60.0
 """A time that lies further ahead is one of another zone, or of a clock that is off."""
 OWN_RHYTHM_S = 180.0
 """As that of the five-minute means of crane-scheduler."""
+_MEANS = [column for column, name in enumerate(SERIES) if name.endswith("_avg_5m")]
 _SAME_S = 1.0
 """Times are written in whole seconds."""
 
@@ -68,7 +69,7 @@ class NodePatch:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationWork:
-    """``patches``: those that are nearest to their end first. ``oldest_s``: kind -> age of the oldest value that stands, NaN for none."""
+    """``patches``: those that are nearest to their end first. ``oldest_s``: kind -> age of the oldest five-minute mean, NaN for none."""
 
     patches: tuple[NodePatch, ...]
     oldest_s: Mapping[str, float] = field(default_factory=dict)
@@ -92,6 +93,7 @@ def annotation_work(
     own = _Own(read_node_loads(present), loads, wanted, at=at)
     may_crane = cared_for & crane_ours
     patches: list[NodePatch] = []
+    asked = _asked_for(wanted)
     left = np.where(cared_for & own.due, own.left, np.inf)
     left = np.minimum(left, np.where(may_crane & crane.due, crane.left_of_due, np.inf))
     for row in np.flatnonzero(cared_for).tolist():
@@ -99,7 +101,7 @@ def annotation_work(
         if own.due[row] or (crane.due[row] and crane_ours[row]):
             values |= own.values(row)
             values |= crane.values(row) if crane_ours[row] else {}
-        values |= _unwanted(present[row], wanted, crane_ours=bool(crane_ours[row]))
+        values |= _unwanted(present[row], asked, crane_ours=bool(crane_ours[row]))
         if values:
             patches.append(NodePatch(row, names[row], values, float(left[row])))
     patches += [
@@ -116,11 +118,14 @@ def keys_of_ours(present: Mapping[str, str], *, crane_ours: bool) -> list[str]:
     return [key for key in (LOAD, *(CRANE_KEYS if crane_ours else ())) if key in present]
 
 
-def _unwanted(present: Mapping[str, str], wanted: Wanted, *, crane_ours: bool) -> dict[str, str | None]:
+def _asked_for(wanted: Wanted) -> frozenset[str]:
+    own = (LOAD,) if wanted.own else ()
+    crane = (HOT_VALUE, *(name for name in SERIES if wanted.crane_policy.fresh_for_s(name) > 0)) if wanted.crane else ()
+    return frozenset((*own, *crane))
+
+
+def _unwanted(present: Mapping[str, str], asked: frozenset[str], *, crane_ours: bool) -> dict[str, str | None]:
     """What stands there and is asked for no more."""
-    asked: set[str] = {LOAD} if wanted.own else set()
-    if wanted.crane:
-        asked |= {HOT_VALUE, *(name for name in SERIES if wanted.crane_policy.fresh_for_s(name) > 0)}
     return dict.fromkeys(key for key in keys_of_ours(present, crane_ours=crane_ours) if key not in asked)
 
 
@@ -187,7 +192,7 @@ class _Crane:
         return found
 
     def oldest_s(self, rows: BoolArray) -> float:
-        return _oldest(self._age[rows])
+        return _oldest(self._age[rows][:, _MEANS])
 
 
 def _crossed(policy: CranePolicy, before: FloatArray, now: FloatArray) -> BoolArray:

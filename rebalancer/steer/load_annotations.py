@@ -79,7 +79,13 @@ def zone_named(name: str) -> tzinfo:
 
 def format_time_in(at: float, zone: tzinfo) -> str:
     """Unix seconds as the local time of the zone with a literal ``Z``."""
-    return datetime.fromtimestamp(math.floor(at), tz=zone).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _local(math.floor(at), zone)
+
+
+@lru_cache(maxsize=256)
+def _local(seconds: int, zone: tzinfo) -> str:
+    """What is measured together has one time: thousands of values, a few texts."""
+    return datetime.fromtimestamp(seconds, tz=zone).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_load(value: float, *, at: float, zone: tzinfo) -> str | None:

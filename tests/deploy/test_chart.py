@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import yaml
 from rebalancer.policy.loader import parse_policy
 from rebalancer.policy.model import Mode
 from rebalancer.settings import load_settings
+from rebalancer.steer.annotation_work import CRANE_KEYS
+from rebalancer.steer.crane_policy import parse_crane_policy
 from tests.deploy.charts import CHART, ROOT, kustomized, objects, of_kind, render, tool
 
 
@@ -102,6 +105,40 @@ def test_account_and_roles_can_be_brought_along() -> None:
     assert not of_kind(documents, "ClusterRole")
     (deployment,) = of_kind(documents, "Deployment")
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "own"
+
+
+@pytest.mark.parametrize("kind", ["none", "own", "crane", "both"])
+def test_the_fence_lets_cranes_annotations_through_only_where_they_are_written(kind: str) -> None:
+    """Exactly its keys, on nodes alone; our own are under our prefix anyway."""
+    (fence,) = of_kind(objects("mode=evict", f"policy.spec.steering.annotateNodes={kind}"), "ValidatingAdmissionPolicy")
+    variables = {each["name"]: each["expression"] for each in fence["spec"]["variables"]}
+    assert ("ours" in variables) is (kind in ("crane", "both"))
+    if "ours" in variables:
+        assert variables["ours"].startswith("request.resource.resource == 'nodes' ?")
+        assert set(re.findall(r"'([a-z0-9_]+)'", variables["ours"])) == {"nodes", *CRANE_KEYS}
+
+
+def test_the_overlay_has_the_fence_of_the_chart() -> None:
+    """Word for word."""
+    (theirs,) = of_kind(kustomized("evict-annotated"), "ValidatingAdmissionPolicy")
+    (ours,) = of_kind(objects("mode=evict", "annotateNodes=both"), "ValidatingAdmissionPolicy")
+    assert theirs["spec"]["variables"] == ours["spec"]["variables"]
+    assert theirs["spec"]["validations"][0] == ours["spec"]["validations"][0]
+
+
+def test_the_policy_of_crane_scheduler_is_mounted_and_named_in_the_settings() -> None:
+    """And read as crane-scheduler's is."""
+    spec = '{"syncPolicy":[{"name":"cpu_usage_avg_5m","period":"1m"}]}'
+    inline = f'cranePolicy={{"apiVersion":"scheduler.policy.crane.io/v1alpha1","kind":"DynamicSchedulerPolicy","spec":{spec}}}'
+    documents = objects(inline)
+    (config,) = of_kind(documents, "ConfigMap", "-policy")
+    assert parse_crane_policy(config["data"]["crane-policy.yaml"], origin="chart").fresh_for_s("cpu_usage_avg_5m") == 360
+    (settings,) = of_kind(documents, "ConfigMap", "-settings")
+    assert yaml.safe_load(settings["data"]["settings.yaml"])["crane_policy_file"] == "/etc/rebalancer/policy/crane-policy.yaml"
+    (deployment,) = of_kind(documents, "Deployment")
+    assert {"name": "policy", "mountPath": "/etc/rebalancer/policy", "readOnly": True} in deployment["spec"]["template"]["spec"][
+        "containers"
+    ][0]["volumeMounts"]
 
 
 def test_monitoring_is_off_until_it_is_switched_on() -> None:

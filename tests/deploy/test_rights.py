@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rebalancer.cli.main import run
-from rebalancer.policy.model import Mode, Spec
+from rebalancer.policy.model import Mode, Spec, Steering
 from rebalancer.runtime.rights import Right, roles_for
 from tests.deploy.charts import ROOT, kustomized, objects, of_kind
 
@@ -28,14 +28,14 @@ def granted(documents: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
     }
 
 
-def used(mode: Mode, *, lease: str = "rebalancer") -> set[tuple[str, str, str, str]]:
-    roles = roles_for(Spec(), mode, namespace="ops", lease=lease, memory=f"{lease}-state")
+def used(mode: Mode, *, lease: str = "rebalancer", steering: Steering | None = None) -> set[tuple[str, str, str, str]]:
+    roles = roles_for(Spec(steering=steering or Steering()), mode, namespace="ops", lease=lease, memory=f"{lease}-state")
     rights: list[Right] = [right for role in roles for right in role.rights]
     return {(right.group, right.path, right.verb, right.name) for right in rights}
 
 
 def widened(rights: set[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
-    """The roles grant patch of nodes and pods alike: the only room beyond what one policy uses."""
+    """The overlays grant patch of nodes and pods alike: the only room beyond what one policy uses."""
     marks = {("", resource, "patch", "") for resource in ("nodes", "pods")} if any(verb == "patch" for _, _, verb, _ in rights) else set()
     return rights | marks
 
@@ -44,17 +44,30 @@ def widened(rights: set[tuple[str, str, str, str]]) -> set[tuple[str, str, str, 
 def test_the_chart_grants_every_right_that_the_mode_uses_and_no_other(mode: Mode) -> None:
     """Missing is a 403 at night, more is a power that nobody opted into."""
     rights = granted(objects(f"mode={mode.value}"))
-    wanted = used(mode, lease="release-rebalancer")
+    assert rights == used(mode, lease="release-rebalancer")
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("taint", ["true", "false"])
+@pytest.mark.parametrize("kind", ["none", "own", "crane", "both"])
+def test_the_chart_follows_what_the_policy_has_written_on_nodes(mode: Mode, taint: str, kind: str) -> None:
+    """Patching nodes for taints or annotations alone, reading Events for crane's hot value alone; the value says it where the policy is not
+    the chart's."""
+    steering = Steering(annotate_nodes=kind, soft_taint=taint == "true")  # type: ignore[arg-type]
+    wanted = used(mode, lease="release-rebalancer", steering=steering)
+    switches = (f"mode={mode.value}", f"policy.spec.steering.softTaint={taint}")
+    assert granted(objects(*switches, f"policy.spec.steering.annotateNodes={kind}")) == wanted
+    assert granted(objects(*switches, f"annotateNodes={kind}")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("overlay", "mode", "kind"), [("dry-run", Mode.DRY_RUN, "none"), ("evict", Mode.EVICT, "none"), ("evict-annotated", Mode.EVICT, "both")]
+)
+def test_the_overlays_grant_every_right_that_the_mode_uses_and_no_other(overlay: str, mode: Mode, kind: str) -> None:
+    """The same for kustomize."""
+    rights, wanted = granted(kustomized(overlay)), used(mode, steering=Steering(annotate_nodes=kind))  # type: ignore[arg-type]
     assert wanted <= rights
     assert rights <= widened(wanted)
-
-
-@pytest.mark.parametrize(("overlay", "mode"), [("dry-run", Mode.DRY_RUN), ("evict", Mode.EVICT)])
-def test_the_overlays_grant_every_right_that_the_mode_uses_and_no_other(overlay: str, mode: Mode) -> None:
-    """The same for kustomize."""
-    rights = granted(kustomized(overlay))
-    assert used(mode) <= rights
-    assert rights <= widened(used(mode))
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -66,6 +66,8 @@ def test_excluding_every_namespace_is_refused() -> None:
         ("cooldown: {node: 1m}", "spec.cooldown.node: 1m is over before the next cycle in 2m, so it has no effect"),
         ("breaker: {pendingAfter: 1h}", "spec.breaker.pendingAfter: moves are forgotten after 30m"),
         ("quarantine: {hold: 1m}", "spec.quarantine.hold: 1m is shorter than cooldown.workload"),
+        ("interval: 5m\nsteering: {annotateNodes: crane}", "spec.interval: crane annotations of the last five minutes are good for 8m"),
+        ("steering: {annotateNodes: own, loadExpiry: 3m}", "spec.steering.loadExpiry: 3m is less than two cycles of 2m"),
         (
             "pools:\n- name: a\n  signals: {cpu: {low: 10, target: 50, high: 100}}",
             "spec.pools.0.signals.cpu.high: no node of pool a is hot by cpu before 100 percent",

@@ -55,9 +55,20 @@ default
 {{- end -}}
 {{- end -}}
 
-{{/* What nodes are to say of their load, as the inline policy has it: none, own, crane or both. */}}
+{{/* What nodes are to say of their load: none, own, crane or both. */}}
 {{- define "rebalancer.annotateNodes" -}}
-{{- dig "spec" "steering" "annotateNodes" "none" .Values.policy -}}
+{{- default (dig "spec" "steering" "annotateNodes" "none" .Values.policy) .Values.annotateNodes -}}
+{{- end -}}
+
+{{/* What mode and policy patch: pods to mark candidates, nodes to taint or to annotate them. A list as JSON. */}}
+{{- define "rebalancer.patched" -}}
+{{- $taints := and (eq .Values.mode "evict") (dig "spec" "steering" "softTaint" true .Values.policy) -}}
+{{- $patched := list -}}
+{{- if ne .Values.mode "dry-run" -}}
+{{- if or $taints (ne (include "rebalancer.annotateNodes" .) "none") }}{{- $patched = append $patched "nodes" }}{{- end -}}
+{{- if eq .Values.mode "annotate" }}{{- $patched = append $patched "pods" }}{{- end -}}
+{{- end -}}
+{{- toJson $patched -}}
 {{- end -}}
 
 {{/* The settings file: where things are. */}}
@@ -74,6 +85,7 @@ default
 {{- $settings := dict "mode" .Values.mode "prometheus" $prometheus "log" (dict "level" .Values.log.level) -}}
 {{- $_ := set $settings "leader_election" (dict "lease_name" (default (include "rebalancer.fullname" .) .Values.leaseName)) -}}
 {{- if .Values.policy }}{{- $_ := set $settings "policy_file" "/etc/rebalancer/policy/policy.yaml" }}{{- end -}}
+{{- if .Values.cranePolicy }}{{- $_ := set $settings "crane_policy_file" "/etc/rebalancer/policy/crane-policy.yaml" }}{{- end -}}
 {{- if .Values.tenants }}{{- $_ := set $settings "tenants_file" "/etc/rebalancer/policy/tenants.yaml" }}{{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.settings)) -}}
 {{- end -}}
