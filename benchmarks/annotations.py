@@ -39,7 +39,7 @@ STOCK_PER_HOUR = 97.0
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """``patches``: of each look. ``stale``: series that some reader found stale at some look. ``deciding_s``: CPU of one look, on average."""
+    """``patches``: of each look. ``stale``: series that a reader found stale at a look. ``deciding_s``: CPU of one look, on average."""
 
     nodes: int
     patches: tuple[int, ...]
