@@ -23,6 +23,7 @@ def opened(
     policy: Path | None = None,
     mode: Mode | None = None,
     listen: str | None = None,
+    extender_listen: str | None = None,
     log_format: str | None = None,
     log_level: str | None = None,
 ) -> Session:
@@ -34,6 +35,7 @@ def opened(
         "policy_file": policy,
         "mode": mode,
         "listen": listen,
+        "extender.listen": extender_listen,
         "log.format": log_format,
         "log.level": log_level,
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from rebalancer.cli.output import print_text
 from rebalancer.policy.model import Mode, Pool, RebalancePolicy, Spec
 from rebalancer.units import format_duration
 
+if TYPE_CHECKING:
+    from rebalancer.runtime.rights import Role
+
 _MEANS = {
     Mode.DRY_RUN: "mode dry-run (nothing is written)",
     Mode.ANNOTATE: "mode annotate (pods are marked, none is moved)",
@@ -22,7 +25,11 @@ _MEANS = {
 OwnNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the controller.")]
 LeaseName = Annotated[str, typer.Option("--lease", help="Name of its Lease (leader_election.lease_name).")]
 StateName = Annotated[str | None, typer.Option("--state", help="Name of its ConfigMap (state_name); else that of the Lease with -state.")]
-Account = Annotated[str, typer.Option("--account", help="Its service account, and the prefix of the roles' names.")]
+Account = Annotated[
+    str | None,
+    typer.Option("--account", help="Its service account, and the prefix of the roles' names; default: rebalancer, or rebalancer-extender."),
+]
+ForExtender = Annotated[bool, typer.Option("--extender", help="Those of `rebalancer extender` instead.")]
 PolicyArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The policy file.", show_default=False)]
 
 
@@ -92,20 +99,28 @@ def rbac(
     file: PolicyArgument,
     mode: ModeChoice = None,
     namespace: OwnNamespace = "rebalancer",
-    account: Account = "rebalancer",
+    account: Account = None,
     lease: LeaseName = "rebalancer",
     state: StateName = None,
+    extender: ForExtender = False,
 ) -> None:
     """Print the roles and bindings that a policy needs, and nothing more, as YAML for kubectl."""
+    from rebalancer.policy.loader import load_policy
+    from rebalancer.runtime.rights import extender_roles, roles_for
+
+    policy, memory = load_policy(file), state or f"{lease}-state"
+    if extender:
+        roles = extender_roles(namespace=namespace, memory=memory)
+    else:
+        roles = roles_for(policy.spec, mode or policy.spec.mode, namespace=namespace, lease=lease, memory=memory)
+    _print_roles(roles, namespace=namespace, account=account or ("rebalancer-extender" if extender else "rebalancer"))
+
+
+def _print_roles(roles: Sequence[Role], *, namespace: str, account: str) -> None:
     import yaml
 
-    from rebalancer.policy.loader import load_policy
-    from rebalancer.runtime.rights import roles_for
-
-    policy = load_policy(file)
-    chosen = mode or policy.spec.mode
     documents: list[dict[str, object]] = []
-    for role in roles_for(policy.spec, chosen, namespace=namespace, lease=lease, memory=state or f"{lease}-state"):
+    for role in roles:
         group, kind = "rbac.authorization.k8s.io", "Role" if role.namespaced else "ClusterRole"
         name = f"{account}-{role.name}"
         metadata = {"name": name, "namespace": namespace} if role.namespaced else {"name": name}

@@ -41,6 +41,8 @@ class NodeColumns:
     unknown. ``pool`` (nodes,) as `Reading.pool_of` says."""
 
     names: tuple[str, ...]
+    rows: Mapping[str, int]
+    """name -> row"""
     crane: LoadColumns
     own: OwnColumns
     machine: FloatArray
@@ -73,17 +75,16 @@ class NodeTable:
         if nodes == self._nodes:  # the same objects are not compared any further
             self._nodes = nodes
             return False
-        names = tuple(node.metadata.name for node in nodes)
         before, old = self._nodes, self.columns
-        if names == old.names:
-            source = np.arange(len(names))
-            fresh = [row for row, (node, known) in enumerate(zip(nodes, before, strict=True)) if node is not known]
-        else:
-            rows = {name: row for row, name in enumerate(old.names)}
-            source = np.array([rows.get(name, -1) for name in names], dtype=np.int64)
-            fresh = [row for row, known in enumerate(source.tolist()) if known < 0 or nodes[row] is not before[known]]
-            self._forget(set(rows).difference(names))
+        fresh = [row for row, (node, known) in enumerate(zip(nodes, before, strict=False)) if node is not known]
         self._nodes = nodes
+        if len(nodes) == len(before) and all(nodes[row].metadata.name == old.names[row] for row in fresh):
+            self.columns = self._with(_copied(old), fresh)
+            return True
+        names = tuple(node.metadata.name for node in nodes)
+        source = np.array([old.rows.get(name, -1) for name in names], dtype=np.int64)
+        fresh = [row for row, known in enumerate(source.tolist()) if known < 0 or nodes[row] is not before[known]]
+        self._forget(set(old.names).difference(names))
         self.columns = self._with(_moved(old, names, source), fresh)
         return True
 
@@ -91,7 +92,7 @@ class NodeTable:
         none: list[Mapping[str, str]] = []
         size = np.empty((0, len(SIGNALS)))
         crane = read_nodes(none, zone=self._reading.zone, names=self._reading.series)
-        return NodeColumns((), crane, read_node_loads(none), size, size, np.empty(0, dtype=np.int64))
+        return NodeColumns((), {}, crane, read_node_loads(none), size, size, np.empty(0, dtype=np.int64))
 
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
@@ -144,14 +145,20 @@ def _arrays(columns: NodeColumns) -> tuple[FloatArray, ...]:
     return (*_arrays_of(columns.crane, columns.own), columns.machine, columns.allocatable)
 
 
+def _copied(old: NodeColumns) -> NodeColumns:
+    return _of(old, old.names, old.rows, [array.copy() for array in _arrays(old)], old.pool.copy())
+
+
 def _moved(old: NodeColumns, names: tuple[str, ...], source: IntArray) -> NodeColumns:
     """Copies of the columns with rows where they are now; NaN for new ones (``source`` -1)."""
-    usage, written_at, hot, hot_written_at, load, deviation, own_at, expires_at, machine, allocatable = (
-        _taken(array, source) for array in _arrays(old)
-    )
+    rows = {name: row for row, name in enumerate(names)}
+    return _of(old, names, rows, [_taken(array, source) for array in _arrays(old)], np.append(old.pool, -1)[source])
+
+
+def _of(old: NodeColumns, names: tuple[str, ...], rows: Mapping[str, int], arrays: Sequence[FloatArray], pool: IntArray) -> NodeColumns:
+    usage, written_at, hot, hot_written_at, load, deviation, own_at, expires_at, machine, allocatable = arrays
     crane = LoadColumns(old.crane.names, usage, written_at, hot, hot_written_at, {})
-    pool = np.append(old.pool, -1)[source]
-    return NodeColumns(names, crane, OwnColumns(load, deviation, own_at, expires_at), machine, allocatable, pool)
+    return NodeColumns(names, rows, crane, OwnColumns(load, deviation, own_at, expires_at), machine, allocatable, pool)
 
 
 def _taken(array: FloatArray, source: IntArray) -> FloatArray:

@@ -11,12 +11,14 @@ from enum import Enum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from rebalancer.kube.watch import Restart
 from rebalancer.runtime.exposition import exposition
 from rebalancer.runtime.serving.certificate import Renewal
 from rebalancer.runtime.serving.connections import Lost
 from rebalancer.steer.extender import VerbAnswer
 
 PREFIX = "rebalancer_extender_"
+WATCHED = ("nodes", "pods", "configmaps")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
@@ -66,6 +68,12 @@ class ExtenderMetrics:
         self._renewals = Counter(f"{PREFIX}certificate_renewals_total", words, ("result",), registry=at)
         self._age = Gauge(f"{PREFIX}view_age_seconds", "Age of what is known of the nodes; NaN while nothing is.", registry=at)
         self._age.set_function(view_age_s)
+        words = "Planned moves whose replacement is awaited, so that their room is kept."
+        self._reservations = Gauge(f"{PREFIX}reservations", words, registry=at)
+        words = "Pods just bound whose load the measured means do not hold yet."
+        self._anticipated = Gauge(f"{PREFIX}anticipated_pods", words, registry=at)
+        words = "Ends of watch connections."
+        self._restarts = Counter(f"{PREFIX}watch_restarts_total", words, ("resource", "reason"), registry=at)
         self._preset()
 
     def _preset(self) -> None:
@@ -75,6 +83,9 @@ class ExtenderMetrics:
                 self._requests.labels(verb.value, end.value)
         for result in ("passed", "refused", "unknown"):
             self._nodes.labels(result)
+        for resource in WATCHED:
+            for reason in Restart:
+                self._restarts.labels(resource, reason.value)
         for lost in Lost:
             self._lost.labels(lost.value)
         for renewal in Renewal:
@@ -93,6 +104,13 @@ class ExtenderMetrics:
 
     def renewed(self, renewal: Renewal) -> None:
         self._renewals.labels(renewal.value).inc()
+
+    def watch_restarted(self, resource: str, reason: Restart) -> None:
+        self._restarts.labels(resource if resource in WATCHED else "other", reason.value).inc()
+
+    def knows(self, *, reservations: int, anticipated: int) -> None:
+        self._reservations.set(reservations)
+        self._anticipated.set(anticipated)
 
     def exposition(self) -> bytes:
         """All metrics in the Prometheus text format."""

@@ -31,4 +31,12 @@ class ExtenderServer(HttpServer):
         limits: Limits = EXTENDER_LIMITS,
         lost: Callable[[Lost], None] = lambda why: None,
     ) -> None:
-        super().__init__(listen, routes=routes, certificate=certificate, limits=limits, name="extender", lost=lost)
+        super().__init__(
+            listen,
+            routes=routes,
+            certificate=certificate,
+            limits=limits,
+            name="extender",
+            variable="REBALANCER_EXTENDER__LISTEN",
+            lost=lost,
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +17,8 @@ from rebalancer.errors import ConfigurationError
 from rebalancer.runtime.memory import Landing, LandingResult, Memory, OpenMove
 from rebalancer.state.history import PastEviction, Quarantine
 from rebalancer.state.tables import WorkloadRef
+
+R = TypeVar("R", "_Record", "_OpenRecord")
 
 VERSION = 1
 MOST_BYTES = 900 * 1024
@@ -41,6 +44,13 @@ class _Record(msgspec.Struct, frozen=True):
     open_moves: tuple[OpenMove, ...] = ()
     quarantine: tuple[_Quarantined, ...] = ()
     landings: tuple[_Landed, ...] = ()
+
+
+class _OpenRecord(msgspec.Struct, frozen=True):
+    """What a reader of the open moves alone needs; the rest is skipped."""
+
+    version: int
+    open_moves: tuple[OpenMove, ...] = ()
 
 
 def dump_memory(memory: Memory) -> bytes:
@@ -71,8 +81,23 @@ def _encode(memory: Memory) -> bytes:
 
 def load_memory(data: bytes, *, origin: str) -> Memory:
     """Raises ConfigurationError when the record is damaged or of another version."""
+    record = _decoded(data, _Record, origin=origin)
+    return Memory(
+        evictions=record.evictions,
+        open_moves=record.open_moves,
+        quarantine={entry.workload: entry.rules for entry in record.quarantine},
+        landings=tuple(Landing(x.move, x.result, x.at, x.node, _or_nan(x.seconds), _or_nan(x.realised)) for x in record.landings),
+    )
+
+
+def load_open_moves(data: bytes, *, origin: str) -> tuple[OpenMove, ...]:
+    """The moves whose replacement is awaited, and nothing else. Raises ConfigurationError as `load_memory`."""
+    return _decoded(data, _OpenRecord, origin=origin).open_moves
+
+
+def _decoded(data: bytes, kind: type[R], *, origin: str) -> R:
     try:
-        record = msgspec.json.decode(data, type=_Record)
+        record = msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
         raise ConfigurationError(
             f"the remembered evictions in {origin} cannot be read ({error})",
@@ -83,12 +108,7 @@ def load_memory(data: bytes, *, origin: str) -> Memory:
             f"the remembered evictions in {origin} are of version {record.version}, this program knows version {VERSION}",
             remedy=f"run the program that wrote them, or delete {origin} if its cooldowns may be forgotten",
         )
-    return Memory(
-        evictions=record.evictions,
-        open_moves=record.open_moves,
-        quarantine={entry.workload: entry.rules for entry in record.quarantine},
-        landings=tuple(Landing(x.move, x.result, x.at, x.node, _or_nan(x.seconds), _or_nan(x.realised)) for x in record.landings),
-    )
+    return record
 
 
 def _or_none(value: float) -> float | None:

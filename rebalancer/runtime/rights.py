@@ -128,6 +128,17 @@ def lease_rights(*, namespace: str, lease: str) -> tuple[Right, ...]:
     )
 
 
+def extender_roles(*, namespace: str, memory: str = MEMORY, reservations: bool = True) -> tuple[Role, ...]:
+    """What `rebalancer extender` needs, for a service account of its own: to read nodes and pods and, for ``reservations``, the one
+    ConfigMap of the controller. It writes nothing."""
+    followed = [Right(verb, "", resource) for resource in ("nodes", "pods") for verb in ("list", "watch")]
+    roles = [Role("steer", tuple(followed))]
+    if reservations:
+        state = [Right(verb, "", "configmaps", namespace=namespace, name=memory) for verb in ("list", "watch")]
+        roles.append(Role("recall", tuple(state), namespaced=True))
+    return tuple(roles)
+
+
 def writing_rights(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> Sequence[Right]:
     """What a mode needs beside reading."""
     roles = roles_for(spec, mode, namespace=namespace, lease=lease, memory=memory)

@@ -32,6 +32,7 @@ FLAGS = {
     "tenants_file": "--tenants",
     "mode": "--mode",
     "listen": "--listen",
+    "extender.listen": "--listen",
     "log.format": "--log-format",
     "log.level": "--log-level",
 }
@@ -49,6 +50,8 @@ _FILES = (
     ("prometheus", "basic_auth_file"),
     ("tls", "cert_file"),
     ("tls", "key_file"),
+    ("extender", "cert_file"),
+    ("extender", "key_file"),
 )
 
 
@@ -146,6 +149,7 @@ def _add_defaults(gathered: _Gathered, environ: Mapping[str, str], namespace_fil
     if environ.get("KUBERNETES_SERVICE_HOST"):
         place = _Place(SourceKind.DEFAULT, "the default in a cluster")
         gathered.put(("listen",), "0.0.0.0:8080", place)
+        gathered.put(("extender", "listen"), "0.0.0.0:8088", place)
         gathered.put(("log", "format"), "json", place)
         gathered.put(("leader_election", "enabled"), True, place)
         if not namespace and namespace_file.is_file():

@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from rebalancer.errors import SettingsError
 from rebalancer.policy.document import KeyPath
 from rebalancer.policy.model import Mode, RebalancePolicy
-from rebalancer.policy.quantities import Duration, MisplacedValue
+from rebalancer.policy.quantities import Duration, MisplacedValue, TimeZone
 from rebalancer.settings.listen import Listen, ListenAddress
 
 ENV_PREFIX = "REBALANCER_"
@@ -170,6 +170,49 @@ class TlsSettings(_Part):
         return self
 
 
+class ExtenderSettings(_Part):
+    """`rebalancer extender`: what kube-scheduler asks, and what it is answered by."""
+
+    listen: ListenAddress = Listen(host="127.0.0.1", port=8088)
+    """Where kube-scheduler asks, and where health and metrics are; in a cluster 0.0.0.0:8088."""
+    cert_file: SettingPath | None = None
+    """Certificate to serve https with, with those between it and the root; PEM. Plain http without. Read again when it is renewed."""
+    key_file: SettingPath | None = None
+    """Its private key; PEM."""
+    judge: Literal["own", "dynamic"] = "own"
+    """``own``: our score, from ``rebalancer.dev/load``; ``dynamic``: filter and score of crane-scheduler, from its annotations."""
+    crane_time_zone: TimeZone | None = None
+    """Zone of the times in crane annotations, for ``dynamic``; else the policy's ``steering.craneTimeZone``."""
+    hot_value: Literal["annotation", "code", "product-text"] = "annotation"
+    """For ``dynamic``, what makes nodes hot: ``node_hot_value`` as it stands there, or pods just bound, counted here at once as
+    crane-scheduler's ``code`` does or as its ``product-text`` says."""
+    missing: Literal["low", "neutral"] = "low"
+    """For ``dynamic``, a series that a node lacks adds no points to its score (``low``, as in crane-scheduler) or is left out."""
+    refuse_all: bool = False
+    """Let the filter refuse every node, as crane-scheduler does; the pod then waits. Off: if all would be refused, none is."""
+    reservation: Duration = Field(default=300.0, ge=0, le=3600)
+    """How long a planned move keeps its room on the planned node for its replacement, unless that comes sooner. 0: not at all."""
+    refresh: Duration = Field(default=0.3, ge=0.05, le=60)
+    """The least time from one view of the nodes to the next."""
+    oldest_view: Duration = Field(default=600.0, ge=10, le=86400)
+    """When the API server has been gone for that long, every node passes and all score alike."""
+    gpushare: bool = False
+    """Serve the verbs of the gpushare extender too."""
+
+    @model_validator(mode="after")
+    def _both(self) -> ExtenderSettings:
+        if (self.cert_file is None) != (self.key_file is None):
+            given, missing = ("cert_file", "key_file") if self.key_file is None else ("key_file", "cert_file")
+            raise MisplacedValue(f"is set without extender.{missing}; set both", at=(given,))
+        return self
+
+    @model_validator(mode="after")
+    def _looks_in_time(self) -> ExtenderSettings:
+        if self.refresh > self.oldest_view / 2:
+            raise MisplacedValue("is more than half of extender.oldest_view, so views would be too old before the next", at=("refresh",))
+        return self
+
+
 class LogSettings(_Part):
     """How logs are written, to stderr."""
 
@@ -219,6 +262,8 @@ class Settings(BaseSettings):
     """Health and metrics; in a cluster 0.0.0.0:8080."""
     tls: TlsSettings = TlsSettings()
     """Serve health and metrics over https."""
+    extender: ExtenderSettings = ExtenderSettings()
+    """What `rebalancer extender` serves and judges by."""
     log: LogSettings = LogSettings()
     """How logs are written, to stderr."""
 

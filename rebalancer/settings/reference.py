@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
-from rebalancer.policy.quantities import Duration
+from rebalancer.policy.quantities import Duration, TimeZone
 from rebalancer.policy.reference import Words, default_words, sentence, table, type_words
 from rebalancer.settings.listen import ListenAddress
 from rebalancer.settings.loading import FLAGS, SETTINGS_VARIABLE, leaves, variable_of
 from rebalancer.settings.model import (
+    ExtenderSettings,
     KubernetesSettings,
     LeaderElectionSettings,
     LeaseName,
@@ -27,6 +28,7 @@ SETTINGS_WORDS: Words = (
     (ListenAddress, "host:port"),
     (Namespace, "name of a namespace"),
     (LeaseName, "name of a Lease"),
+    (TimeZone, "time zone"),
     (Path, "path of a file"),
     (SecretStr, "text that is never shown"),
 )
@@ -36,6 +38,7 @@ PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("kubernetes", KubernetesSettings),
     ("leader_election", LeaderElectionSettings),
     ("tls", TlsSettings),
+    ("extender", ExtenderSettings),
     ("log", LogSettings),
 )
 """(section of the file, its model), in the order of the page."""
@@ -50,8 +53,8 @@ the file.
 An unknown key, and a variable that begins with `REBALANCER_` and matches no setting, is an error with the nearest name that exists. An
 empty variable counts as unset. Secrets are named by file; no message, log or report shows one.
 
-Durations are written `90s`, `5m`, `1h30m`, or as a plain number of seconds. In a cluster the defaults of `listen`, `log.format`,
-`namespace` and `leader_election.enabled` fit a pod. This page is generated from the model; `make docs` writes it.
+Durations are written `90s`, `5m`, `1h30m`, or as a plain number of seconds. In a cluster the defaults of `listen`, `extender.listen`,
+`log.format`, `namespace` and `leader_election.enabled` fit a pod. This page is generated from the model; `make docs` writes it.
 """
 
 _EXAMPLE = """

@@ -193,13 +193,13 @@ def oddities(loads: LoadColumns, *, now: float) -> tuple[str, ...]:
         f"the node annotation {name} {why.value} and does not count; another writer may use the same key"
         for (name, why) in sorted(loads.odd, key=lambda each: (each[0], each[1].value))
     ]
-    clock = _clock_off(loads, now=now)
+    clock = clock_off(loads.written_at, now=now)
     return (*sentences, clock) if clock else tuple(sentences)
 
 
-def _clock_off(loads: LoadColumns, *, now: float) -> str:
-    """Times that are ahead, or behind by whole half hours on most nodes: a clock or a zone, not a writer that stopped."""
-    times = loads.written_at[np.isfinite(loads.written_at)]
+def clock_off(written_at: FloatArray, *, now: float) -> str:
+    """What to say of times that are ahead, or behind by whole half hours on all nodes: a clock or a zone, not a writer that stopped."""
+    times = written_at[np.isfinite(written_at)]
     if not len(times):
         return ""
     newest = float(times.max()) - now

@@ -91,13 +91,14 @@ def node_view(
     capacity: FloatArray | None = None,
     bound: FloatArray | None = None,
     bindings: Bindings = NO_BINDINGS,
+    rows: Mapping[str, int] | None = None,
 ) -> NodeView:
     """A view whose arrays nobody can write any more. Without ``capacity`` nodes are judged without what the pod asks for; without
-    ``bound``, nothing is anticipated."""
+    ``bound``, nothing is anticipated. ``rows``: name -> row, where that is known already."""
     shape = (len(names), len(SIGNALS))
     view = NodeView(
         names=tuple(names),
-        rows={name: row for row, name in enumerate(names)},  # no proxy: it is asked thousands of times a request
+        rows={name: row for row, name in enumerate(names)} if rows is None else rows,  # no proxy: it is asked thousands of times a request
         crane=crane,
         own=own,
         capacity=np.full(shape, np.nan) if capacity is None else capacity,

@@ -34,7 +34,8 @@ log = structlog.get_logger(__name__)
 
 
 class HttpServer:
-    """``routes``: see `routing`. ``lost``: told of each connection that is ended before its time; must be quick.
+    """``routes``: see `routing`. ``lost``: told of each connection that is ended before its time; must be quick. ``variable``: of the
+    setting that the address comes from, for messages.
 
     Raises SettingsError when the address cannot be listened on.
     """
@@ -47,11 +48,12 @@ class HttpServer:
         certificate: Certificate | None = None,
         limits: Limits,
         name: str = "http",
+        variable: str = "REBALANCER_LISTEN",
         lost: Callable[[Lost], None] = lambda why: None,
     ) -> None:
         self._connections = Connections(limits.connections, lost=lost)
         serving = Serving(Router(dict(routes)), self._connections, limits, Room(limits.all_bodies_bytes), certificate)
-        self._acceptor = _bound(listen, serving, name=name, lost=lost)
+        self._acceptor = _bound(listen, serving, name=name, variable=variable, lost=lost)
         self._thread = threading.Thread(target=self._acceptor.serve_forever, kwargs={"poll_interval": SWEEP_S}, name=name, daemon=True)
         self.address = Listen(host=listen.host, port=int(self._acceptor.server_address[1]))
         """Where it listens; the port that was found when 0 was asked for."""
@@ -143,8 +145,8 @@ class _Acceptor(socketserver.TCPServer):
             self._serving.connections.finish(connection)
 
 
-def _bound(listen: Listen, serving: Serving, *, name: str, lost: Callable[[Lost], None]) -> _Acceptor:
-    remedy = "choose another with --listen or REBALANCER_LISTEN"
+def _bound(listen: Listen, serving: Serving, *, name: str, variable: str, lost: Callable[[Lost], None]) -> _Acceptor:
+    remedy = f"choose another with --listen or {variable}"
     try:
         family, _, _, _, address = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return _Acceptor(address, family, serving, name=name, lost=lost)
