@@ -63,6 +63,10 @@ class ApiServer:
     def start(self) -> None:
         self._http.start()
 
+    def cut(self) -> None:
+        """Break every open connection, watches too; new ones are served, unless ``faults`` say otherwise."""
+        self._http.cut()
+
     def stop(self) -> None:
         self._http.stop()
 

@@ -112,6 +112,10 @@ class HttpServer:
     def start(self) -> None:
         self._thread.start()
 
+    def cut(self) -> None:
+        """Break every open connection, as a network does; new ones are served."""
+        self._server.break_connections()
+
     def stop(self) -> None:
         """Refuse new connections, break the open ones, join every thread."""
         self.stopping.set()

@@ -89,6 +89,19 @@ def test_policy_rbac_prints_what_a_policy_needs(capsys: pytest.CaptureFixture[st
     ]
 
 
+def test_policy_rbac_prints_what_the_extender_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    """For an account of its own: it reads nodes, pods and the one ConfigMap of the controller, and writes nothing."""
+    assert run(["policy", "rbac", str(ROOT / "config" / "policy.yaml"), "--extender", "-n", "ops", "--state", "team-state"]) == 0
+    documents = list(yaml.safe_load_all(capsys.readouterr().out))
+    read = {("", resource, verb, "") for resource in ("nodes", "pods") for verb in ("list", "watch")}
+    assert granted(documents) == read | {("", "configmaps", verb, "team-state") for verb in ("list", "watch")}
+    assert {(d["metadata"]["name"], d["metadata"].get("namespace")) for d in documents} == {
+        ("rebalancer-extender-steer", None),
+        ("rebalancer-extender-recall", "ops"),
+    }
+    assert {s["name"] for d in documents if "subjects" in d for s in d["subjects"]} == {"rebalancer-extender"}
+
+
 def test_policy_rbac_follows_the_names_of_lease_and_state(capsys: pytest.CaptureFixture[str]) -> None:
     """Of several controllers each may use its own alone; the state is named after the Lease unless it is named itself."""
     arguments = ["policy", "rbac", str(ROOT / "config" / "policy.yaml"), "--mode", "evict", "-n", "ops", "--lease", "gpu"]

@@ -81,6 +81,7 @@ def test_while_the_server_is_gone_the_last_state_stays_with_its_time(here: Here)
     with here.kept() as kept:
         eventually(lambda: names(kept) == ["a", "b"])
         here.cluster.faults.drop()
+        here.cluster.api.cut()
         eventually(lambda: here.told.unreadable_ones)
         before = kept.known(NODE_LOADS)
         assert before is not None
