@@ -75,7 +75,7 @@ def _say_how_it_starts(session: Session, client: KubeClient) -> None:
     chosen = settings.extender
     dynamic = {
         "crane_policy_file": str(settings.crane_policy_file or "built-in"),
-        "crane_time_zone": chosen.crane_time_zone,
+        "crane_time_zone": chosen.crane_time_zone or policy.spec.steering.crane_time_zone,
         "hot_value": chosen.hot_value,
         "missing": chosen.missing,
     }

@@ -16,7 +16,7 @@ from rebalancer.settings.model import ExtenderSettings
 from rebalancer.steer.crane_policy import CranePolicy
 from rebalancer.steer.dynamic import HotReading, Missing
 from rebalancer.steer.judging import DynamicJudge, Judge, OwnJudge
-from rebalancer.steer.load_annotations import DEFAULT_ZONE, SERIES, zone_named
+from rebalancer.steer.load_annotations import SERIES, zone_named
 from rebalancer.steer.pool_marks import PoolFinder, pool_marks
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ class Judges:
         """How annotations of nodes are read. Our own judge needs none of crane-scheduler's."""
         dynamic = self._settings.judge == "dynamic"
         series = tuple(dict.fromkeys((*SERIES, *self._crane_policy.names))) if dynamic else ()
-        zone = zone_named(self._settings.crane_time_zone or DEFAULT_ZONE)
+        zone = zone_named(self._settings.crane_time_zone or self._policy.spec.steering.crane_time_zone)
         return Reading(zone=zone, series=series, pool_of=PoolFinder(self._policy.spec.pools).row)
 
     def judge(self, columns: NodeColumns, *, now: float) -> Judge:

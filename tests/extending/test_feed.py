@@ -337,6 +337,20 @@ def test_an_edited_policy_of_crane_scheduler_reads_its_own_series(said: Logs, tm
     assert sum("stays in force" in notice for notice in notices) == 1
 
 
+def test_times_are_read_in_the_zone_of_the_setting_else_of_the_policy(tmp_path: Path) -> None:
+    """The Z does not mean UTC: written in Tokyo and read in Shanghai, a value lies an hour ahead."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY % (50, 70) + "  steering: {craneTimeZone: Etc/UTC}\n")
+    written = {"a": {"cpu_usage_avg_5m": "0.50000,2026-01-02T03:04:05Z"}}  # NOW, in UTC
+    for options, at in (({}, NOW - 8 * 3600), ({"policy": file}, NOW), ({"policy": file, "crane_time_zone": "Asia/Tokyo"}, NOW - 9 * 3600)):
+        here = scene(judge="dynamic", **options)  # type: ignore[arg-type]
+        here.nodes(written)
+        here.step()
+        view = here.feed.steering().view
+        assert view is not None
+        assert view.crane.written_at[0, 0] == at
+
+
 # ---- words --------------------------------------------------------------------------------------------------------------
 
 
