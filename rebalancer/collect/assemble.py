@@ -162,6 +162,7 @@ def _build_pods(
         terminating=where.terminating,
         created_at=where.created_at,
         started_at=where.started_at,
+        ready_after=where.ready_after,
         classes=what.classes,
         mirror=what.mirror,
         annotations=own.annotations,

@@ -61,6 +61,7 @@ class PodColumns:
     numbers: Mapping[Number, IntArray]
     created_at: FloatArray
     started_at: FloatArray
+    ready_after: FloatArray
     node_names: Sequence[str]
     """By number."""
     label_sets: Sequence[LabelSet]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -64,6 +65,15 @@ def is_ready(pod: PodWire) -> bool:
         if condition.type == "Ready":
             return condition.status == "True"
     return False
+
+
+def ready_after(pod: PodWire) -> float:
+    """Seconds from the start of the pod to its becoming Ready; NaN unknown: it is not Ready, or has been begun anew in its place since."""
+    status = pod.status
+    if status.start_time is None or any(each.restart_count for each in status.container_statuses or ()):
+        return math.nan
+    took = status.ready_since - status.start_time.timestamp()
+    return took if took >= 0 else math.nan
 
 
 def is_static(pod: PodWire, annotations: Mapping[str, str]) -> bool:

@@ -35,6 +35,7 @@ class Standing:
     terminating: BoolArray
     created_at: FloatArray
     started_at: FloatArray
+    ready_after: FloatArray
 
     @property
     def active(self) -> BoolArray:
@@ -55,6 +56,7 @@ def standing(pods: PodColumns, node_index: Mapping[str, int]) -> Standing:
         terminating=pods.flags(Number.TERMINATING),
         created_at=pods.created_at,
         started_at=pods.started_at,
+        ready_after=pods.ready_after,
     )
 
 

@@ -21,7 +21,7 @@ from rebalancer.collect.constraints import ConstraintTable
 from rebalancer.collect.gangs import scheduling_group
 from rebalancer.collect.owners import annotations_of
 from rebalancer.collect.pod_columns import Number, PodColumns
-from rebalancer.collect.pod_facts import class_of_annotations, is_ready, is_static, phase_number, qos_number, seconds
+from rebalancer.collect.pod_facts import class_of_annotations, is_ready, is_static, phase_number, qos_number, ready_after, seconds
 from rebalancer.collect.pod_requests import RequestTable
 from rebalancer.collect.pod_volumes import pod_volumes
 from rebalancer.collect.samples import PodKey
@@ -61,7 +61,8 @@ class PodTable:
         self._restart_policies: list[str] = []
         self._groups: list[str] = []
         self._numbers = np.zeros((len(Number), 0), dtype=np.int32)
-        self._times = np.zeros((2, 0), dtype=np.float64)
+        self._times = np.zeros((3, 0), dtype=np.float64)
+        """Created at, started at, Ready after."""
         self._order: list[int] = []
         self._alive: BoolArray = np.zeros(0, dtype=np.bool_)
         self._take: tuple[IntArray, Take] | None = None
@@ -146,7 +147,7 @@ class PodTable:
         if len(self._uids) > self._numbers.shape[1]:
             more = max(len(self._uids) - self._numbers.shape[1], self._numbers.shape[1] // 8)
             self._numbers = np.hstack((self._numbers, np.full((len(Number), more), -1, dtype=np.int32)))
-            self._times = np.hstack((self._times, np.full((2, more), np.nan)))
+            self._times = np.hstack((self._times, np.full((3, more), np.nan)))
             self._alive = np.append(self._alive, np.zeros(more, dtype=np.bool_))
         reading = _Reading(self._requests, self._constraints, self._label_sets)
         entries = iter(changed.items())
@@ -155,7 +156,7 @@ class PodTable:
 
     def _write_some(self, changed: Sequence[tuple[int, PodWire]], reading: _Reading) -> None:
         numbers: list[tuple[int, ...]] = []
-        times: list[tuple[float, float]] = []
+        times: list[tuple[float, float, float]] = []
         for slot, pod in changed:
             meta, own = pod.metadata, annotations_of(pod.metadata.annotations)
             if meta.name != self._names[slot] or meta.namespace != self._namespaces[slot]:
@@ -169,7 +170,7 @@ class PodTable:
             self._restart_policies[slot] = pod.spec.restart_policy or "Always"
             self._groups[slot] = scheduling_group(pod, own)
             numbers.append(self._numbers_of(pod, own, owner, reading))
-            times.append((seconds(meta.creation_timestamp), seconds(pod.status.start_time)))
+            times.append((seconds(meta.creation_timestamp), seconds(pod.status.start_time), ready_after(pod)))
         slots = [slot for slot, _ in changed]
         self._numbers[:, slots] = np.array(numbers, dtype=np.int32).T
         self._times[:, slots] = np.array(times, dtype=np.float64).T
@@ -237,6 +238,7 @@ class PodTable:
             numbers={number: self._numbers[number, order].astype(np.int64) for number in Number},
             created_at=self._times[0, order],
             started_at=self._times[1, order],
+            ready_after=self._times[2, order],
             node_names=tuple(self._nodes),
             label_sets=tuple(self._label_sets),
             constraints=self._constraints,

@@ -5,11 +5,16 @@ See `wire` for what is named here and why. Container names, images, commands, en
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
-from rebalancer.kube.wire import ConditionWire, MetaWire, NodeSelectorWire, NodeTermWire, SelectorWire
+from rebalancer.kube.wire import MetaWire, NodeSelectorWire, NodeTermWire, SelectorWire
+
+_put: Final = msgspec.structs.force_setattr
+"""Past `frozen`: of a struct that was made a moment ago."""
 
 
 class ResourcesWire(msgspec.Struct, frozen=True, gc=False):
@@ -127,21 +132,50 @@ class PodSpecWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     scheduling_group: SchedulingGroupWire | None = None
 
 
+class PodConditionWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """When it came to be is taken out by `PodStatusWire`, or no two pods would have equal conditions."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str | None = None
+    last_transition_time: str | None = None
+
+
 class ContainerStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
+    restart_count: int = 0
     allocated_resources: dict[str, str] | None = None
     resources: ResourcesWire | None = None
 
 
 class PodStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str | None = None
-    conditions: tuple[ConditionWire, ...] | None = None
+    conditions: tuple[PodConditionWire, ...] | None = None
     start_time: datetime | None = None
     qos_class: str | None = None
     container_statuses: tuple[ContainerStatusWire, ...] | None = None
     init_container_statuses: tuple[ContainerStatusWire, ...] | None = None
     resources: ResourcesWire | None = None
     allocated_resources: dict[str, str] | None = None
+    ready_since: float = math.nan
+    """From the condition Ready, where it is True: unix seconds. NaN unknown."""
+
+    def __post_init__(self) -> None:
+        for condition in self.conditions or ():
+            moment = condition.last_transition_time
+            if moment is None:
+                continue
+            if condition.type == "Ready" and condition.status == "True":
+                _put(self, "ready_since", _unix_seconds(moment))
+            _put(condition, "last_transition_time", None)
+
+
+def _unix_seconds(moment: str) -> float:
+    """NaN for what is no time: nothing that matters hangs on it."""
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        return math.nan
 
 
 class PodWire(msgspec.Struct, frozen=True, gc=False):

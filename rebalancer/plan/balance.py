@@ -19,7 +19,6 @@ from rebalancer.detect.sentences import reach_words
 from rebalancer.guard.gate import Candidate, Refusal, first_refusal
 from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
-from rebalancer.plan.disturbance import not_worth_it
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.victims import excess, order
@@ -119,7 +118,7 @@ class Balance:
         state = bench.scene.state
         pods: IntArray = np.array(source.open, dtype=np.int64)
         share = bench.loads.reach(np.array([source.node])) - bench.loads.reach_without(source.node, pods)
-        ranked = order(state, pods, share, need, bench.findings.weight[source.node])
+        ranked = order(state, pods, share, need, bench.findings.weight[source.node], bench.disturbance.weights(pods))
         kept: list[tuple[int, Refusal]] = []
         for position in ranked:
             pod = int(pods[position])
@@ -151,7 +150,7 @@ class Balance:
         landing = bench.destinations.predict(pod, source.node)
         if not isinstance(landing, Landing):
             return Refusal(landing.gate.value, landing.reason, retryable=True)
-        reason = not_worth_it(scene.state, pod, landing, cost=policy.disruption_cost)
+        reason = bench.disturbance.not_worth_it(pod, landing)
         if reason:
             return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
         return book_move(bench, Candidate(pod, source.node), landing, reason=self._reason(bench, source, need, share))

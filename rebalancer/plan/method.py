@@ -11,6 +11,7 @@ from typing import Protocol
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.gate import Refusal, Scene
 from rebalancer.plan.destination import Destinations
+from rebalancer.plan.disturbance import Disturbance
 from rebalancer.plan.feasibility import Feasibility
 from rebalancer.plan.heat import LoadBook
 from rebalancer.plan.ledger import Placements
@@ -49,6 +50,7 @@ class Bench:
     feasibility: Feasibility
     destinations: Destinations
     loads: LoadBook
+    disturbance: Disturbance
     soft_tainted: BoolArray
     """(nodes,) nodes that would carry the soft taint while the plan is carried out."""
     warm: BoolArray

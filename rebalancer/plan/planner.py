@@ -11,6 +11,7 @@ from rebalancer.detect.findings import Findings
 from rebalancer.guard.gate import Booked, Scene
 from rebalancer.plan.balance import Balance
 from rebalancer.plan.destination import Destinations
+from rebalancer.plan.disturbance import Disturbance
 from rebalancer.plan.document import document
 from rebalancer.plan.feasibility import Feasibility
 from rebalancer.plan.heat import LoadBook
@@ -86,6 +87,7 @@ def lay_bench(
         feasibility=feasibility,
         destinations=Destinations(state, findings, feasibility, scores, loads),
         loads=loads,
+        disturbance=Disturbance(state, history, policy.spec.gain),
         soft_tainted=tainted,
         warm=warm,
     )

@@ -12,7 +12,6 @@ import numpy as np
 from rebalancer.guard.gate import Candidate, first_refusal
 from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
-from rebalancer.plan.disturbance import not_worth_it
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import Move, Plan
 from rebalancer.plan.reasons import PlanGate
@@ -53,7 +52,7 @@ def _still(move: Move, bench: Bench) -> ProposedMove | str:
     likely = {state.nodes.names[node] for node in (landing.destination, *landing.alternatives)}
     if not likely & {move.destination, *move.alternatives}:
         return f"its replacement would now land on {state.nodes.names[landing.destination]}, not on {move.destination}"
-    reason = not_worth_it(state, pod, landing, cost=bench.scene.spec.gain.disruption_cost)
+    reason = bench.disturbance.not_worth_it(pod, landing)
     if reason:
         return f"{PlanGate.GAIN_TOO_SMALL.value}: {reason}"
     return book_move(bench, candidate, landing, reason=move.reason)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebalancer.plan.disturbance import disturbance
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
 
@@ -23,10 +22,13 @@ def excess(load: FloatArray, target: FloatArray, hot: BoolArray) -> FloatArray:
         return np.where(hot, np.maximum(0.0, load - target), 0.0)
 
 
-def order(state: ClusterState, pods: IntArray, share: FloatArray, need: FloatArray, weight: FloatArray) -> list[int]:
+def order(
+    state: ClusterState, pods: IntArray, share: FloatArray, need: FloatArray, weight: FloatArray, disturbance: FloatArray
+) -> list[int]:
     """Positions in ``pods``, the one to try first in front.
 
-    ``share`` (pods, signals): what each pod takes of its node, ratio, known on every signal with need. ``need`` (signals,): the excess.
+    ``share`` (pods, signals): what each pod takes of its node, ratio, known on every signal with need. ``need``, ``weight`` (signals,): the
+    excess, and how much each signal counts. ``disturbance`` (pods,): what the eviction of each disturbs.
     """
     hot = need > 0
     if not len(pods) or not hot.any():
@@ -40,7 +42,7 @@ def order(state: ClusterState, pods: IntArray, share: FloatArray, need: FloatArr
     rank = np.where(covers, 0, np.where(np.isfinite(first_of_pair), 1, 2))
     bulk = np.where(covers, size, np.where(np.isfinite(first_of_pair), first_of_pair, -size))
 
-    disturbed = np.round(disturbance(state, pods), 1)
+    disturbed = np.round(disturbance, 1)
 
     def key(position: int) -> tuple[int, float, float, int, int, float, float, str]:
         pod = int(pods[position])

@@ -171,10 +171,10 @@ spec:
     ),
     Example(
         "Gain",
-        "Only moves that cure a tenth of a node's excess",
+        "Only moves that cure a tenth of a node's excess; a start of five minutes is nothing special",
         """\
 spec:
-  gain: {minRelative: 10, disruptionCost: 0.005}
+  gain: {minRelative: 10, disruptionCost: 0.005, startUp: 5m}
 """,
     ),
     Example(

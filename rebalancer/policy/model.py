@@ -145,6 +145,9 @@ class Gain(Strict):
     """Percent of the source's excess that a move must cure."""
     disruption_cost: float = Field(default=0.0005, ge=0, allow_inf_nan=False)
     """Heat that one eviction must at least win (heat: sum of weight * max(0, load - target)^2)."""
+    start_up: Duration = 60.0
+    """Workloads whose pods take longer than this to become Ready cost more to move, in proportion to the time and to the share of the
+    workload that is away for so long; 0s: nobody asks how long it takes."""
 
 
 class Steering(Strict):

@@ -18,6 +18,7 @@ from rebalancer.plan.model import Plan
 from rebalancer.report.explanation import Explanation, Fact, Ruling, Verdict
 from rebalancer.report.facts import (
     budget_fact,
+    disturbance_fact,
     fact,
     node_condition_fact,
     node_pod_facts,
@@ -108,6 +109,7 @@ def explain_pod(
         _pod_kind(state, pod),
         *pod_usage_facts(state, pod),
         budget_fact(state, state.pods.budgets[pod]),
+        disturbance_fact(scene, np.array([pod], dtype=np.int64)),
         *([] if workload < 0 else workload_facts(state, scene.history, workload)),
     ]
     if scene.history.breaker:
@@ -188,6 +190,7 @@ def explain_workload(
         fact("pods", f"{len(pods)} on {counted(nodes, 'node')}"),
         *workload_usage_facts(state, pods),
         budget_fact(state, budgets),
+        *([disturbance_fact(scene, pods)] if len(pods) else []),
     ]
     moves = sum(verdict.ruling is Ruling.MOVES for verdict in verdicts)
     refused = sum(verdict.ruling is Ruling.REFUSED for verdict in verdicts)

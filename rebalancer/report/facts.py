@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from rebalancer.detect.findings import Findings
+from rebalancer.guard.gate import Scene
+from rebalancer.plan.disturbance import Disturbance
 from rebalancer.report.explanation import Fact
 from rebalancer.report.text import counted
 from rebalancer.state.arrays import IntArray
@@ -152,6 +154,17 @@ def _pods_usage(state: ClusterState, pods: IntArray, column: int) -> Fact:
         f"{guessed} of them estimated, too young to be measured" if guessed and several else "",
         "estimated, the pod is too young to be measured" if guessed and not several else "",
     )
+
+
+def disturbance_fact(scene: Scene, pods: IntArray) -> Fact:
+    """What an eviction of one of the pods, ``pods`` (n,) rows, would count as."""
+    gain = scene.spec.gain
+    weighed = Disturbance(scene.state, scene.history, gain)
+    weights = weighed.weights(pods)
+    least, most = f"{weights.min():.1f}", f"{weights.max():.1f}"
+    weight = least if least == most else f"{least} to {most}"
+    words = f"an eviction weighs {weight}, so a move must win {gain.disruption_cost:g} times as much (gain.disruptionCost)"
+    return fact("disturbance", words, weighed.words(int(pods[0])))
 
 
 def budget_fact(state: ClusterState, rows: tuple[int, ...]) -> Fact:

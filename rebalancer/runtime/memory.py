@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from statistics import median_low
 
 import numpy as np
 
@@ -66,7 +67,8 @@ class OpenMove:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """A settled move. ``seconds``: from the eviction to the readiness of the replacement, as far as cycles can tell."""
+    """A settled move. ``seconds``: from the eviction to the readiness of the replacement, as its status says, else as far as cycles can
+    tell."""
 
     move: OpenMove
     result: LandingResult
@@ -91,8 +93,17 @@ class Memory:
             evictions=self.evictions,
             in_flight={m.eviction.workload: m.eviction for m in self.open_moves if m.eviction.workload is not None},
             quarantine=dict(self.quarantine),
+            start_up=self._start_up(),
             breaker=breaker,
         )
+
+    def _start_up(self) -> Mapping[WorkloadRef, float]:
+        took: dict[WorkloadRef, list[float]] = {}
+        for landing in self.landings:
+            workload = landing.move.eviction.workload
+            if workload is not None and math.isfinite(landing.seconds):
+                took.setdefault(workload, []).append(landing.seconds)
+        return {workload: median_low(seconds) for workload, seconds in took.items()}
 
 
 def keep_for(spec: Spec) -> float:
@@ -130,8 +141,7 @@ def settle(memory: Memory, state: ClusterState, spec: Spec) -> tuple[Memory, tup
         if found is None:
             still.append(move)
             continue
-        result, node = found
-        seconds = state.at - move.eviction.at if node else math.nan
+        result, node, seconds = found
         share = math.nan if result is LandingResult.STAYED else _realised(move, moves, state, load)
         settled.append(Landing(move=move, result=result, at=state.at, node=node, seconds=seconds, realised_share=share))
     returns = [*memory.landings, *settled]
@@ -167,19 +177,19 @@ def _quarantine(
     return dict(longest)
 
 
-def _found(move: OpenMove, state: ClusterState, claimed: set[str]) -> tuple[LandingResult, str] | None:
-    """What became of the move and on which node; None while that is open."""
+def _found(move: OpenMove, state: ClusterState, claimed: set[str]) -> tuple[LandingResult, str, float] | None:
+    """What became of the move, on which node, and how many seconds after the eviction (NaN: never); None while that is open."""
     eviction, pods = move.eviction, state.pods
     waited = state.at - eviction.at
     old = state.pod_index.get(eviction.pod_uid, -1)
     if old >= 0 and not pods.terminating[old]:
-        return (LandingResult.STAYED, "") if waited > STAY_S else None
+        return (LandingResult.STAYED, "", math.nan) if waited > STAY_S else None
     if old >= 0 and waited <= GIVE_UP_S:
         return None  # it is still leaving
     workload = eviction.workload
     row = -1 if workload is None else state.workload_index.get(workload, -1)
     if row < 0:
-        return LandingResult.LOST, ""
+        return LandingResult.LOST, "", math.nan
     young = np.flatnonzero((pods.workload == row) & (pods.created_at >= math.floor(eviction.at)) & ~pods.terminating)
     for pod in sorted(young.tolist(), key=lambda p: (float(pods.created_at[p]), pods.uids[p])):
         uid = pods.uids[pod]
@@ -187,15 +197,16 @@ def _found(move: OpenMove, state: ClusterState, claimed: set[str]) -> tuple[Land
             continue
         claimed.add(uid)
         if not pods.ready[pod] or pods.node[pod] < 0:
-            return (LandingResult.LOST, "") if waited > GIVE_UP_S else None
-        node = state.nodes.names[int(pods.node[pod])]
+            return (LandingResult.LOST, "", math.nan) if waited > GIVE_UP_S else None
+        node, seconds = state.nodes.names[int(pods.node[pod])], float(pods.started_at[pod] + pods.ready_after[pod]) - eviction.at
+        seconds = min(max(0.0, seconds), waited) if math.isfinite(seconds) else waited
         if node == eviction.source:
-            return LandingResult.SOURCE, node
+            return LandingResult.SOURCE, node, seconds
         planned = node == eviction.destination or node in move.alternatives
-        return LandingResult.AS_PLANNED if planned else LandingResult.ELSEWHERE, node
+        return LandingResult.AS_PLANNED if planned else LandingResult.ELSEWHERE, node, seconds
     wanted, ready = state.workloads.replicas[row], state.workloads.ready[row]
     if (wanted == wanted and ready >= wanted) or waited > GIVE_UP_S:
-        return LandingResult.LOST, ""
+        return LandingResult.LOST, "", math.nan
     return None
 
 

@@ -50,6 +50,8 @@ class History:
     in_flight: Mapping[WorkloadRef, PastEviction] = field(default_factory=dict)
     """Workloads with an evicted pod whose replacement is not Ready yet."""
     quarantine: Mapping[WorkloadRef, Quarantine] = field(default_factory=dict)
+    start_up: Mapping[WorkloadRef, float] = field(default_factory=dict)
+    """Median seconds from an eviction to the readiness of the replacement, of workloads that were moved lately."""
     breaker: str = ""
     """Why nothing may be evicted now, in words; empty when the breaker is closed."""
 

@@ -145,6 +145,8 @@ class Pods:
     created_at: FloatArray
     started_at: FloatArray
     """(pods,): status.startTime, NaN unknown."""
+    ready_after: FloatArray
+    """(pods,): seconds from its start to its becoming Ready; NaN unknown, or not Ready."""
     classes: tuple[PodClass, ...]
     mirror: BoolArray
     """Static pods and their mirrors."""

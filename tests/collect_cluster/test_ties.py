@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -362,6 +364,31 @@ def test_standing_and_character_of_a_pod() -> None:
     assert state.pods.priority.tolist() == [7, 0, 0]
     assert state.pods.restart_policy == ("Never", "Always", "Always")
     assert np.isnan(state.pods.started_at[0])
+
+
+def ready_since(moment: str, **status: object) -> dict[str, object]:
+    """The status of a pod that started at midnight."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": moment}
+    return {"startTime": "2025-06-15T00:00:00Z", "conditions": [{"type": "PodScheduled", "status": "True"}, ready], **status}
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds"),
+    [
+        (ready_since("2025-06-15T00:01:30Z"), 90.0),
+        (ready_since("2025-06-15T02:01:30+02:00"), 90.0),
+        (ready_since("2025-06-14T23:59:59Z"), math.nan),
+        (ready_since("yesterday"), math.nan),
+        (ready_since("2025-06-15T00:01:30Z", startTime=None), math.nan),
+        (ready_since("2025-06-15T00:01:30Z", containerStatuses=[{"name": "main", "restartCount": 2}]), math.nan),
+        ({"startTime": "2025-06-15T00:00:00Z"}, math.nan),
+    ],
+)
+def test_how_long_a_pod_took_to_become_ready(status: dict[str, object], seconds: float) -> None:
+    """From its start, as its status says; unknown where that is no time, or where a container was begun anew since."""
+    state = state_of(nodes=[node("a")], pods=[pod("x", on="a", status=status)])
+    assert state.pods.names == ("x",)
+    assert state.pods.ready_after.tolist() == pytest.approx([seconds], nan_ok=True)
 
 
 def test_a_pod_that_two_pages_hold_is_one_pod() -> None:

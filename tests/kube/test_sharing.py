@@ -78,6 +78,24 @@ def test_equal_parts_of_one_owner_are_one_object(pair: tuple[PodWire, PodWire]) 
     assert one.spec.node_name is other.spec.node_name
 
 
+def test_conditions_are_shared_whenever_they_came_to_be() -> None:
+    """What tells pods apart in them, the moment of each, is taken out, and kept of the one that matters."""
+    pods = _pods(
+        [
+            {
+                "metadata": {"name": name, "namespace": "shop", "ownerReferences": [_OWNER]},
+                "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": f"2025-06-15T00:0{minute}:00Z"}]},
+            }
+            for minute, name in enumerate(("web-1-a", "web-1-b"))
+        ]
+    )
+    share = share_pod_parts()
+    for pod in pods:
+        share(pod)
+    assert pods[0].status.conditions is pods[1].status.conditions
+    assert pods[1].status.ready_since - pods[0].status.ready_since == 60
+
+
 def test_a_part_that_differs_stays_the_pods_own(pair: tuple[PodWire, PodWire]) -> None:
     """Labels that differ are not exchanged."""
     one, other = pair

@@ -119,6 +119,13 @@ def test_estimates_are_called_estimates() -> None:
     assert "estimated, the pod is too young to be measured" in _fact(_pod("web-5f6d7c8b9-young"), "cpu")
 
 
+def test_what_an_eviction_would_disturb_is_said() -> None:
+    """With the weight, and with the time that a slow start takes."""
+    assert _fact(_pod("cart-0"), "disturbance").startswith("an eviction weighs ")
+    slow = _workload("web", history=History(start_up={cases.WEB: 300.0}))
+    assert _fact(slow, "disturbance").endswith("Deployment shop/web takes 5m to become Ready, gain.startUp is 1m")
+
+
 def test_a_workload_is_explained_with_its_past() -> None:
     """Replicas, budgets, evictions, quarantine."""
     past = PastEviction(

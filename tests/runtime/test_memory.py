@@ -73,6 +73,21 @@ def test_a_replacement_that_is_ready_on_the_planned_node_has_landed_as_planned()
     assert len(after.evictions) == 1
 
 
+def test_the_time_to_readiness_is_what_the_status_of_the_replacement_says() -> None:
+    """Not when a cycle saw it: 50 s ago it started, 20 s later it was Ready; 30 s after the eviction of a minute ago."""
+    memory = remember(Memory(), opened())
+    after, landings = settle(memory, seen(pod("web-new", on="cool", workload="web", age_s=50, ready_after_s=20)), SPEC)
+    assert landings[0].seconds == 30
+    assert after.history("").start_up == {WEB: 30}
+
+
+def test_what_decisions_see_of_a_start_is_the_median_of_the_landings() -> None:
+    """A replacement that never came says nothing of it."""
+    landings = tuple(Landing(opened(), LandingResult.AS_PLANNED, NOW, "cool", seconds, 1.0) for seconds in (300.0, 20.0, math.nan, 40.0))
+    assert Memory(landings=landings).history("").start_up == {WEB: 40.0}
+    assert Memory(landings=landings[2:3]).history("").start_up == {}
+
+
 def test_an_alternative_is_as_planned_and_any_other_node_is_elsewhere() -> None:
     """A move names the nodes that the scheduler may choose with equal right."""
     other = pod("web-new", on="other", workload="web", age_s=50)

@@ -85,6 +85,7 @@ class PodSpec:
     ready: bool = True
     terminating: bool = False
     age_s: float = 86400.0
+    ready_after_s: float = np.nan
     pod_class: PodClass = PodClass.SERVING
     mirror: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -315,6 +316,7 @@ def cluster(
             terminating=np.array([p.terminating for p in pods], dtype=bool),
             created_at=np.array([at - p.age_s for p in pods], dtype=np.float64),
             started_at=np.array([at - p.age_s if p.on is not None else np.nan for p in pods], dtype=np.float64),
+            ready_after=np.array([p.ready_after_s for p in pods], dtype=np.float64),
             classes=tuple(p.pod_class for p in pods),
             mirror=np.array([p.mirror for p in pods], dtype=bool),
             annotations=tuple(p.annotations for p in pods),
