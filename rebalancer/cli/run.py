@@ -85,6 +85,7 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
     from rebalancer.runtime.controller import Controller
     from rebalancer.runtime.event_notes import EventNotes
     from rebalancer.runtime.health import Health
+    from rebalancer.runtime.load_watching import LoadWatch
     from rebalancer.runtime.metrics import Metrics
     from rebalancer.runtime.service import Parts
     from rebalancer.runtime.session import actuators, memory_store, node_annotations
@@ -114,6 +115,7 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
         actuators=acts,
         metrics=metrics,
         health=health,
+        loads=LoadWatch(clock),
         clock=clock,
         annotations=annotations,
     )
@@ -182,9 +184,10 @@ def _serve(parts: Parts, stop: threading.Event) -> None:
     settings = parts.session.settings
     tls = settings.tls
     certificate = None if tls.cert_file is None or tls.key_file is None else (tls.cert_file, tls.key_file)
-    with HealthServer(settings.listen, health=parts.health, exposition=parts.metrics.exposition, certificate=certificate) as server:
+    exposition, more = parts.metrics.exposition, parts.loads.routes
+    with HealthServer(settings.listen, health=parts.health, exposition=exposition, more=more, certificate=certificate) as server:
         parts.health.watch("http", server.alive)
-        structlog.get_logger(__name__).info("serving", listen=str(server.address), paths=["/healthz", "/readyz", "/metrics"])
+        structlog.get_logger(__name__).info("serving", listen=str(server.address), paths=["/healthz", "/readyz", "/metrics", "/watcher"])
         with candidacy(parts.session) as leadership:
             finished = Service(replace(parts, leadership=leadership), stop=stop).run()
     if not finished:

@@ -1,4 +1,4 @@
-"""The service's one HTTP port: health for kubelet, metrics for Prometheus.
+"""The service's one HTTP port: health for kubelet, metrics for Prometheus, and what else is told of the cluster.
 
 It answers on threads of its own, so that no cycle, however stuck, can keep a probe waiting, and a bounded number of them, so that no client
 can take the process down. Plain http by default; with a certificate of the operator's own on request.
@@ -13,6 +13,7 @@ from rebalancer.runtime.health import Health
 from rebalancer.runtime.serving.certificate import Certificate
 from rebalancer.runtime.serving.exchange import Limits
 from rebalancer.runtime.serving.pages import metrics, probe
+from rebalancer.runtime.serving.routing import Routes
 from rebalancer.runtime.serving.server import HttpServer
 from rebalancer.settings import Listen
 
@@ -23,8 +24,8 @@ MOST_THREADS = 16
 class HealthServer(HttpServer):
     """GET and HEAD, without bodies.
 
-    ``exposition`` gives the metrics in the Prometheus text format. Raises SettingsError when the address cannot be listened on or the
-    certificate cannot be used.
+    ``exposition`` gives the metrics in the Prometheus text format; ``more``: routes beside the usual ones. Raises SettingsError when the
+    address cannot be listened on or the certificate cannot be used.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class HealthServer(HttpServer):
         *,
         health: Health,
         exposition: Callable[[], bytes],
+        more: Routes | None = None,
         certificate: tuple[Path, Path] | None = None,
         socket_timeout_s: float = SOCKET_TIMEOUT_S,
     ) -> None:
@@ -42,6 +44,7 @@ class HealthServer(HttpServer):
                 ("GET", "/healthz"): probe(health.live_checks),
                 ("GET", "/readyz"): probe(health.ready_checks),
                 ("GET", "/metrics"): metrics(exposition),
+                **(more or {}),
             },
             certificate=None if certificate is None else Certificate(*certificate),
             limits=Limits(

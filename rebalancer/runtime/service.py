@@ -31,6 +31,7 @@ from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
 from rebalancer.runtime.leadership import Leadership, Term
+from rebalancer.runtime.load_watching import LoadWatch
 from rebalancer.runtime.metrics import CycleEnd, Metrics
 from rebalancer.runtime.node_annotations import NodeAnnotations
 from rebalancer.runtime.session import Session
@@ -59,6 +60,7 @@ class Parts:
     """Those of the controller: what a mode leaves in the cluster is cleaned up when it is left, and at the end."""
     metrics: Metrics
     health: Health
+    loads: LoadWatch
     clock: Clock
     leadership: Leadership | None = None
     """None: there is no other replica, so this one always leads."""
@@ -126,6 +128,7 @@ class Service:
         if leadership is None:
             return
         self._parts.health.standby(True)
+        self._parts.loads.stood_down()
         log.info("campaigning", lease=leadership.place, identity=leadership.identity)
         leadership.start(began=self._lead, ended=self._stand_down)
         self._parts.health.watch("leader election", leadership.alive)
@@ -138,6 +141,7 @@ class Service:
     def _stand_down(self, reason: str) -> None:
         self._parts.health.standby(True)
         self._parts.metrics.stood_down()
+        self._parts.loads.stood_down()
 
     def _run_in(self, seconds: float) -> None:
         if not self._stop.is_set():
@@ -157,6 +161,7 @@ class Service:
         result = self._cycle(term)
         if term.lost:
             self._parts.metrics.stood_down()  # the cycle may have shown its observation after the loss
+            self._parts.loads.stood_down()
             self._parts.metrics.leads(leadership.term is not None)
         return result
 
@@ -201,6 +206,7 @@ class Service:
         parts.metrics.cycle_ended(_end(result), at=at, seconds=result.seconds)
         parts.health.observed()
         parts.metrics.observed(verdict.state, verdict.findings)
+        parts.loads.observed(verdict.state, verdict.findings.load)
         parts.metrics.planned(plan)
         parts.metrics.settled(verdict.landings)
         parts.metrics.breaker({finding.cause for finding in verdict.breaker})

@@ -11,6 +11,7 @@ from rebalancer.policy.model import Mode, RebalancePolicy, Spec
 from rebalancer.runtime.considering import Orders, consider
 from rebalancer.runtime.controller import CycleResult
 from rebalancer.runtime.health import Health
+from rebalancer.runtime.load_watching import LoadWatch
 from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.metrics import Metrics
 from rebalancer.runtime.service import Parts, Service
@@ -61,7 +62,8 @@ def exposed(memory: Memory) -> dict[str, float]:
     metrics = Metrics()
     session = open_session(settings_file=None, flags={}, environ={})
     health = Health(interval_s=120, patience_s=60)
-    parts = Parts(session=session, controller=Carrying(memory), actuators={}, metrics=metrics, health=health, clock=Clock())  # type: ignore[arg-type]
+    controller, clock = Carrying(memory), Clock()
+    parts = Parts(session=session, controller=controller, actuators={}, metrics=metrics, health=health, loads=LoadWatch(clock), clock=clock)  # type: ignore[arg-type]
     assert Service(parts, stop=threading.Event()).tick() is not None
     text = metrics.exposition()
     lines = (line for line in (text.decode() if isinstance(text, bytes) else text).splitlines() if not line.startswith("#"))

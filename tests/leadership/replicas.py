@@ -14,6 +14,8 @@ from rebalancer.runtime.health import Health
 from rebalancer.runtime.leadership import Leadership
 from rebalancer.runtime.metrics import Metrics
 from rebalancer.runtime.service import Parts, Service
+from rebalancer.runtime.serving.messages import Answer
+from rebalancer.runtime.serving.messages import Request as Asked
 from rebalancer.runtime.session import candidacy, connected, open_session
 from rebalancer.simulate.http_server import Request
 from tests.support.embedded import REVIEWS, Stage, bare_environment, eventually
@@ -75,6 +77,10 @@ class Replica:
 
     def did_cycles(self, count: int = 1) -> None:
         eventually(lambda: self.cycles() >= count, seconds=60)
+
+    def watcher(self) -> Answer:
+        """What it tells the clients of load-watcher."""
+        return self.parts.loads.routes["GET", "/watcher"](Asked("GET", "/watcher"))
 
     def ready(self) -> bool:
         return all(check.passed for check in self.health.ready_checks())

@@ -49,6 +49,8 @@ def test_one_acts_and_the_other_stands_by(scene: Stage) -> None:
         assert second.cycles() == 0
         assert second.service.tick() is None
         assert second.value("nodes", pool="default", **{"class": "hot"}) is None
+        assert (first.watcher().status, second.watcher().status) == (200, 500)
+        assert b"this replica stands by" in second.watcher().body
         assert holder(scene) == first.leadership.identity
         first.terminate()
         scene.forget()
@@ -106,6 +108,7 @@ def test_kl5_a_lease_lost_in_the_middle_of_a_plan_stops_before_the_next_write(sc
         eventually(lambda: only.value("leader") == 0 and only.value("nodes", pool="default", **{"class": "hot"}) is None)
         assert only.ready()
         assert only.alive()
+        assert only.watcher().status == 500
         with scene.cluster.world.lock:
             lease = scene.cluster.world.get("leases", "rebalancer", "default")
             scene.cluster.world.replace("leases", updated(lease, "spec", {"holderIdentity": ""}))

@@ -30,9 +30,11 @@ from rebalancer.policy.model import Mode, Spec
 from rebalancer.runtime.considering import Orders, consider
 from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
+from rebalancer.runtime.load_watching import LoadWatch
 from rebalancer.runtime.memory import Memory, remember
 from rebalancer.runtime.metrics import Metrics
 from rebalancer.runtime.service import JOB, Parts, Service
+from rebalancer.runtime.serving.messages import Request
 from rebalancer.runtime.session import open_session
 from tests.act.plans import FakeActuator
 from tests.runtime.test_memory import opened
@@ -90,6 +92,7 @@ class Bench:
     stop: threading.Event
     policy: Path
     actuators: Mapping[Mode, FakeActuator]
+    loads: LoadWatch
 
     def write(self, spec: str) -> None:
         write_policy(self.policy, spec)
@@ -127,6 +130,7 @@ def make(tmp_path: Path) -> Make:
         controller = FakeController(list(answers) or [result_of])
         actuators = {mode: FakeActuator() for mode in Mode}
         metrics, health, stop = Metrics(), Health(interval_s=60), threading.Event()
+        loads = LoadWatch(FixedClock())
         given: dict[Mode, Actuator] = dict(actuators)
         parts = Parts(
             session=session,
@@ -134,9 +138,10 @@ def make(tmp_path: Path) -> Make:
             actuators=given,
             metrics=metrics,
             health=health,
+            loads=loads,
             clock=FixedClock(),
         )
-        return Bench(Service(parts, stop=stop), controller, metrics, health, stop, policy, actuators)
+        return Bench(Service(parts, stop=stop), controller, metrics, health, stop, policy, actuators, loads)
 
     return bench
 
@@ -164,6 +169,15 @@ def test_every_way_in_which_a_cycle_can_end_is_counted_once(results: tuple[Resul
     assert bench.service.tick() is not None
     assert bench.ends() == {end: 1}
     assert ready(bench.health) == {"policy": False, "observation": True, "prometheus": True}
+
+
+def test_what_a_cycle_saw_is_told_to_load_watchers_clients(make: Make) -> None:
+    """From the first cycle on, and not before."""
+    bench, ask = make(), Request("GET", "/watcher")
+    answer = bench.loads.routes["GET", "/watcher"]
+    assert answer(ask).status == 500
+    bench.service.tick()
+    assert answer(ask).status == 200
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,8 @@ class Exchange(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         self._wait(self.serving.limits.answer_s)
+        if answer.headers.get("Connection") == "close":
+            self.close_connection = True
         status = HTTPStatus(answer.status)
         headers = {
             "Server": "rebalancer",

@@ -32,7 +32,7 @@ class Answer:
     body: bytes = b""
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Beside those that every answer has."""
+    """Beside those that every answer has; ``Connection: close`` ends the connection after it."""
 
 
 Handler = Callable[[Request], Answer]
