@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,7 @@ ListenOn = Annotated[
     str | None, typer.Option("--listen", help="Address of /filter, /prioritize, /healthz, /readyz and /metrics.", metavar="HOST:PORT")
 ]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="json or console.")]
+SWITCH_S = 0.0005
 LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")]
 
 
@@ -54,6 +56,8 @@ def extender(
         log_level=log_level,
     )
     setup_logging(session.settings.log.format, session.settings.log.level)
+    # So soon does a thread that feeds give way to one that answers; the usual five milliseconds are as long as an answer takes.
+    sys.setswitchinterval(SWITCH_S)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from rebalancer.collect.bound_pods import BoundPods
 from rebalancer.collect.kept_lists import KeptLists
 from rebalancer.kube.client import KubeClient
+from rebalancer.kube.limiter import TokenBucket
 from rebalancer.kube.lists import Resource
 from rebalancer.kube.resources import BOUND_PODS, NODE_LOADS, one_config_map
 from rebalancer.kube.watch import Watch
@@ -89,6 +90,7 @@ def extender_client(session: Session) -> KubeClient:
         context=settings.context,
         page_size=min(settings.kubernetes.page_size, PAGE_SIZE),
         timeout_s=settings.kubernetes.timeout,
+        bucket=TokenBucket(settings.kubernetes.qps, settings.kubernetes.burst),
     )
 
 

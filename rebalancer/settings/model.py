@@ -192,7 +192,7 @@ class ExtenderSettings(_Part):
     """Let the filter refuse every node, as crane-scheduler does; the pod then waits. Off: if all would be refused, none is."""
     reservation: Duration = Field(default=300.0, ge=0, le=3600)
     """How long a planned move keeps its room on the planned node for its replacement, unless that comes sooner. 0: not at all."""
-    refresh: Duration = Field(default=0.3, ge=0.05, le=60)
+    refresh: Duration = Field(default=0.1, ge=0.05, le=60)
     """The least time from one view of the nodes to the next."""
     oldest_view: Duration = Field(default=600.0, ge=10, le=86400)
     """When the API server has been gone for that long, every node passes and all score alike."""
