@@ -193,7 +193,7 @@ class Observer:
             terminating=pods.deleted_at[rows] <= at,
             created_at=pods.created_at[rows],
             started_at=np.where(np.isfinite(bound_at), bound_at, np.nan),
-            ready_after=np.where(running, pods.running_at[rows] - bound_at, np.nan),
+            ready_after=np.where(running, pods.running_at[rows], np.nan) - np.where(running, bound_at, np.nan),
             classes=fixed.classes,
             mirror=slots.mirror[slot],
             annotations=fixed.annotations,
