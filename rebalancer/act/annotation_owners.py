@@ -71,10 +71,6 @@ class AnnotationOwners:
             if mark is not None:
                 self._texts[patch.node] = (mark, *self._texts.get(patch.node, ()))[:_REMEMBERED]
 
-    @property
-    def foreign(self) -> int:
-        return len(self._foreign)
-
     def _ask(self, doubtful: Mapping[str, Mapping[str, str]], *, at: float, deadline: Deadline) -> tuple[str, ...]:
         if at - self._asked_at < ASK_AGAIN_S:
             return ()

@@ -175,13 +175,18 @@ class _Reading:
     until: float
 
     def mean(self, *, known: FloatArray) -> FloatArray:
-        """The mean over five minutes now, of the nodes whose usage by the policy's own window is ``known``."""
+        """The mean over five minutes now, of the nodes whose usage by the policy's own window is ``known``.
+
+        A rate over a window that samples cover in part is too low, and a hot node looks cool; so only of nodes that were measured before
+        the window as well.
+        """
+        at = self.asking.at
         try:
-            found = self._best(self.plan.nodes, span_s=None, at=self.asking.at)
+            found, before = (self._best(self.plan.nodes, span_s=None, at=moment) for moment in (at, at - MEAN_S))
         except MetricsError as error:
             self._note("mean of five minutes", error.message)
             return np.full(len(self.names), np.nan)
-        return np.where(np.isfinite(known), found, np.nan)
+        return np.where(np.isfinite(known) & np.isfinite(before), found, np.nan)
 
     def renew(self, remembered: _Remembered, mean: FloatArray, *, periods: PeriodsS, slack_s: float) -> None:
         at = self.asking.at

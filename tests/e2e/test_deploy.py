@@ -28,6 +28,7 @@ EVERYTHING = (
     "metrics.prometheusRule.enabled=true",
     "metrics.dashboard.enabled=true",
     'policy={"interval": "2m"}',
+    "annotateNodes=both",
 )
 OVERLAY_NAMESPACE = "rebalancer"
 CHART_NAMESPACE = "ops"
@@ -69,7 +70,7 @@ def rendered(source: str) -> list[dict[str, Any]]:
     return kustomized(mode) if kind == "kustomize" else objects(f"mode={mode}", *EVERYTHING)
 
 
-SOURCES = ("chart dry-run", "chart annotate", "chart evict", "kustomize dry-run", "kustomize evict")
+SOURCES = ("chart dry-run", "chart annotate", "chart evict", "kustomize dry-run", "kustomize evict", "kustomize evict-annotated")
 
 
 @pytest.mark.usefixtures("namespaces")
@@ -165,6 +166,7 @@ DENIED: tuple[tuple[str, str, Json, str], ...] = (
     ("a foreign annotation off", "pods", annotation("team.example/note", None), ABOUT_ANNOTATIONS),
     ("a key that begins alike", "pods", annotation("rebalancer.devious/note", "x"), ABOUT_ANNOTATIONS),
     ("a foreign annotation of a node", "nodes", annotation("node.alpha.kubernetes.io/ttl", "9"), ABOUT_ANNOTATIONS),
+    ("crane's annotation where it is not written", "nodes", annotation("cpu_usage_avg_5m", "0.1,2026-01-02T11:04:05Z"), ABOUT_ANNOTATIONS),
     ("a label of a pod", "pods", {"metadata": {"labels": {"app": "other"}}}, ABOUT_LABELS),
     ("a label of a node", "nodes", {"metadata": {"labels": {"pool": "other"}}}, ABOUT_LABELS),
     ("a finalizer", "pods", {"metadata": {"finalizers": ["team.example/hold"]}}, ABOUT_FINALIZERS),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from rebalancer.act.annotating_nodes import Kind, PatchResult
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.classify import detect
@@ -80,6 +81,21 @@ def observed(state: ClusterState) -> Metrics:
     metrics = Metrics()
     metrics.observed(state, detect(state, POLICY.spec))
     return metrics
+
+
+def test_load_annotations_are_counted_by_kind_and_result_and_gone_with_the_leadership() -> None:
+    """Counters stand at 0 from the start; an age that is unknown is NaN."""
+    metrics = Metrics()
+    assert {value(metrics, "node_annotations_total", kind=kind.value, result=result.value) for kind in Kind for result in PatchResult} == {
+        0
+    }
+    metrics.annotated({(Kind.OWN, PatchResult.WRITTEN): 5}, oldest_s={"own": 130.0})
+    metrics.annotated({(Kind.OWN, PatchResult.WRITTEN): 2, (Kind.CRANE, PatchResult.FOREIGN): 1}, oldest_s={"own": 90.0})
+    assert value(metrics, "node_annotations_total", kind="own", result="written") == 7
+    assert value(metrics, "node_annotations_total", kind="crane", result="foreign") == 1
+    assert value(metrics, "node_annotation_oldest_seconds", kind="own") == 90
+    metrics.stood_down()
+    assert math.isnan(value(metrics, "node_annotation_oldest_seconds", kind="own") or 0.0)
 
 
 def test_all_promised_metrics_are_exported() -> None:

@@ -135,6 +135,14 @@ def test_all_six_are_what_numpy_finds(prometheus: Prometheus) -> None:
             assert memory.day[row] == pytest.approx(highest(node, DAY_S, memory=True), rel=0.02)
 
 
+def test_a_mean_over_a_window_that_has_only_begun_is_not_known(prometheus: Prometheus) -> None:
+    """The young node a minute or two after its first sample: a rate over five minutes would be a fraction of the truth."""
+    at = float(NODES[2].times[0]) + 200
+    found = read(LoadPeaks(prometheus, budget_s=60), spec=Spec(metrics=Metrics(window=600)), at=at)["cpu"]
+    assert np.isfinite(found.mean).tolist() == [True, True, False]
+    assert np.isnan(found.hour[2])
+
+
 def test_the_peaks_lie_where_the_test_means_them_to(prometheus: Prometheus) -> None:
     """One is older than the day and higher, one is as old as the first hour of it, one is older than the hour."""
     found = read(LoadPeaks(prometheus, budget_s=60))["cpu"]
