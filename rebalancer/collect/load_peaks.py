@@ -29,7 +29,7 @@ from rebalancer.collect.samples import NodeDirectory
 from rebalancer.collect.sanity import believed
 from rebalancer.collect.signal_plan import NodeWay, SignalPlan, forced_label, plan_signals
 from rebalancer.deadline import Deadline
-from rebalancer.errors import MetricsError, PrometheusUnreachable
+from rebalancer.errors import MetricsError, MetricsMissing, PrometheusUnreachable
 from rebalancer.policy.model import Spec
 from rebalancer.state.arrays import FloatArray
 
@@ -258,7 +258,9 @@ class _Reading:
             text = f"max_over_time(({text})[{duration(span_s)}:{duration(MEAN_S)}])"
             name = f"maximum of {name} over {duration(span_s)}"
         answer = self.prometheus.instant(text, at=at, deadline=self.asking.deadline, name=name)
-        self.asking.heard.note("; ".join(f"{name}: {text}" for text in answer.warnings))
+        if answer.warnings and span_s is not None:
+            # It would be remembered for hours, and what a part of the storage does not know may be the peak.
+            raise MetricsMissing(f"{name} is not taken, for its answer may be partial: {answer.warnings[0]}")
         found = resolve(answer.labels, directory=self.asking.directory, forced=forced_label(self.spec), lookups=self.asking.lookups)
         values = believed(answer, maximum=self.plan.maximum)[0][:, -1]
         row_of = {name: row for row, name in enumerate(self.names)}

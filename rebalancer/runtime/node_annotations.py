@@ -74,7 +74,8 @@ class NodeAnnotations:
         self._looked_for_leftovers = False
 
     def see(self, machines: Machines) -> None:
-        """The nodes of the cycle that begins."""
+        """The nodes of the cycle that begins. What one before that failed has left is let go of."""
+        self._drop()
         self._machines = machines
 
     def rest(self) -> None:
@@ -93,6 +94,7 @@ class NodeAnnotations:
             return
         wanted = self._wanted(spec)
         cared_for = np.asarray(assign_pools(state, spec.pools) >= 0, dtype=np.bool_)
+        self._annotating.put.intersection_update(state.nodes.names)
         leaving = np.array([name in self._annotating.put for name in state.nodes.names], dtype=np.bool_) & ~cared_for
         if dry:
             loads, ours = self._measured(state), np.ones(len(state.nodes.names), dtype=np.bool_)

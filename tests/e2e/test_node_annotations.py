@@ -142,8 +142,13 @@ def test_every_node_says_its_load_and_is_clean_after_a_stop(annotated: Annotated
         assert (ours.expires_at > time.time()).all()
         np.testing.assert_allclose(ours.load[:, :2], crane.usage[:, [0, 3]], atol=0.2)
         truth = np.array([load for name, load in sorted(own.loads().items()) if name != ALREADY])
-        scenario.shows(f"largest difference to the true CPU load: {np.abs(crane.usage[:, 0] - truth).max():.3f}")
-        np.testing.assert_allclose(crane.usage[:, 0], truth, atol=0.1)
+
+        def off() -> float:
+            return float(np.abs(annotated.read()[0].usage[:, 0] - truth).max())
+
+        # The rate of a Prometheus that has just begun is too low; a jump of five points is written in the next cycle.
+        waited(process, "the annotations say the true loads", lambda: off() < 0.05)
+        scenario.shows(f"largest difference to the true CPU load: {off():.3f}")
         assert annotated.managers("node-0", SERIES[0]) == {"rebalancer"}
         with own.only("node-1"):
             own.apply(deployment("burst", SHOP, pod_spec(cpu="10m", memory="16Mi"), replicas=10))
