@@ -1,4 +1,4 @@
-"""The writing half of the API server: create, update, the four patches, delete, evictions, with optimistic locking and dry run."""
+"""The writing half of the API server: create, update, the four patches, delete, evictions, bindings; optimistic locking and dry run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import yaml
 
 from rebalancer.simulate.api_errors import ApiError
 from rebalancer.simulate.api_paths import Place
+from rebalancer.simulate.bindings import bind
 from rebalancer.simulate.evictions import evict
 from rebalancer.simulate.http_server import Answer, Request
 from rebalancer.simulate.kinds import Json
@@ -62,6 +63,9 @@ class Writer:
                 self._world, namespace=place.namespace or "", name=place.name, body=body, dry_run=request.query.get("dryRun", "")
             )
             return _json(status, 201)
+        if place.subresource == "binding" and place.kind.plural == "pods":
+            bound = bind(self._world, namespace=place.namespace or "", name=place.name, body=body, dry_run=_is_dry(request))
+            return _json(bound, 201)
         if place.name:
             raise ApiError(405, "the server does not allow this method on the requested resource")
         metadata = dict(body.get("metadata") or {})
@@ -156,9 +160,10 @@ class Writer:
             raise ApiError(405, "the server does not allow this method on the requested resource")
         options = _object(json.loads(request.body)) if request.body else {}
         stored = self._world.get(place.kind.plural, place.name, place.namespace or "")
-        wanted = (options.get("preconditions") or {}).get("uid")
-        if wanted and wanted != stored["metadata"]["uid"]:
-            raise Conflict(f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored['metadata']['uid']}")
+        for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+            wanted, actual = (options.get("preconditions") or {}).get(field), stored["metadata"][field]
+            if wanted and wanted != actual:
+                raise Conflict(f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}")
         if _is_dry(request):
             return _json(stored)
         if place.kind.plural == "pods":
