@@ -37,7 +37,7 @@ SETTLE_S = 0.8
 """To look at a pod of whose binding no answer came, beside that."""
 UNHEARD_S = 5.0
 """After which it is asked what became of a binding."""
-_RACE = Backoff(first_s=0.01, factor=2.0, ceiling_s=0.2, attempts=24)
+RACE = Backoff(first_s=0.01, factor=2.0, ceiling_s=0.2, attempts=24)
 
 
 class BindEnd(Enum):
@@ -52,6 +52,8 @@ class BindEnd(Enum):
     FAILED = "failed"
     OPEN = "open"
     """No answer came, and the pod does not tell yet."""
+    UNREADABLE = "unreadable"
+    """It was no request of kube-scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,10 @@ class Binder:
         bind_s: float = BIND_S,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
+        race: Backoff = RACE,
     ) -> None:
-        """``now``: Unix seconds."""
-        self._chance = chance
+        """``now``: Unix seconds. ``race``: tries and pauses while others write at the same time."""
+        self._chance, self._race = chance, race
         self._api, self._book, self._now, self._clock = api, book, now, clock
         self._loads, self._ceilings = loads or NothingMeasured(), ceilings or Ceilings()
         self._bind_s = bind_s
@@ -117,10 +120,10 @@ class Binder:
             with self._held(args.node, timeout_s=self._bind_s) as held:
                 if not held:
                     raise request.done(BindEnd.FAILED, "other bindings to that node take too long")
-                for attempt in range(1, _RACE.attempts + 1):
+                for attempt in range(1, self._race.attempts + 1):
                     self._attempt(request)
                     request.fresh = True
-                    if not request.deadline.wait(_RACE.delay(attempt, chance=self._chance())):
+                    if not request.deadline.wait(self._race.delay(attempt, chance=self._chance())):
                         break
                 raise request.done(BindEnd.FAILED, "others bind to that node, or change that pod, at the same time, again and again")
         except _Done as done:

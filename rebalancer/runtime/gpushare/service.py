@@ -1,14 +1,12 @@
-"""The verbs as handlers from bytes to status and bytes, and the threads behind them: watches, and a look at bindings of which nothing was
+"""The verbs as handlers of requests, and the threads behind them: watches, and a look at bindings of which nothing was
 heard.
-
-Whoever serves HTTP mounts `routes`. ``inspect`` of one node has its name in the path, so the handler is given the path.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Protocol
 from urllib.parse import unquote
 
 import structlog
@@ -18,10 +16,12 @@ from rebalancer.errors import KubernetesError
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.gpu_sharing import GpuSharing
 from rebalancer.kube.watch import Restart, WatchTiming
-from rebalancer.runtime.gpushare.binder import BIND_S, Binder, BindEnd
+from rebalancer.runtime.gpushare.binder import BIND_S, BindEnd, Binder, BindResult
 from rebalancer.runtime.gpushare.book import ShareBook
 from rebalancer.runtime.gpushare.feeds import FeedReport, Feeds
-from rebalancer.steer.gpushare.binding import bind_answer, read_bind_args
+from rebalancer.runtime.health import Check
+from rebalancer.runtime.serving.messages import TEXT, Answer, Handler
+from rebalancer.steer.gpushare.binding import BindArgs, bind_answer, read_bind_args
 from rebalancer.steer.gpushare.device_load import AnnotatedLoads, Ceilings, DeviceLoads
 from rebalancer.steer.gpushare.filtering import OK, Unreadable, filter_nodes
 from rebalancer.steer.gpushare.inspecting import inspect
@@ -32,9 +32,6 @@ PURGE_S = 3600.0
 _JOIN_S = 0.8
 
 log = structlog.get_logger(__name__)
-
-Verb: TypeAlias = Callable[[bytes], tuple[int, bytes]]
-"""From the body of a request to status and body of the answer."""
 
 
 class ShareReport(FeedReport, Protocol):
@@ -121,55 +118,73 @@ class GpuShareService:
 
     # ---- verbs --------------------------------------------------------------------------------------------------------
 
-    def routes(self) -> Mapping[tuple[str, str], Verb]:
-        """(method, path) -> verb, for the paths that are fixed. `inspect_node` serves the paths below ``PREFIX/inspect/``."""
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """(method, path) -> handler, for `ExtenderServer`."""
+        version = Answer(OK, __version__.encode(), TEXT)
         return {
-            ("POST", f"{PREFIX}/filter"): self.filter,
-            ("POST", f"{PREFIX}/bind"): self.bind,
-            ("GET", f"{PREFIX}/inspect"): lambda body: self.inspect(),
-            ("GET", f"{PREFIX}/version"): lambda body: self.version(),
-            ("GET", "/version"): lambda body: self.version(),
+            ("POST", f"{PREFIX}/filter"): lambda request: self.filter(request.body),
+            ("POST", f"{PREFIX}/bind"): lambda request: self.bind(request.body),
+            ("GET", f"{PREFIX}/inspect"): lambda request: self.inspect(),
+            ("GET", f"{PREFIX}/inspect/"): lambda request: self.inspect_node(unquote(request.path.removeprefix(f"{PREFIX}/inspect/"))),
+            ("GET", f"{PREFIX}/version"): lambda request: version,
+            ("GET", "/version"): lambda request: version,
         }
 
-    def filter(self, body: bytes) -> tuple[int, bytes]:
-        answer = filter_nodes(body, most_free=self.book.most_free if self.ready() else None, own=self.book.own)
-        if answer.error:
-            log.warning("a request of kube-scheduler cannot be read", verb="filter", error=answer.error)
-        self._report.filtered(nodes=answer.nodes, refused=answer.refused, error=bool(answer.error))
-        return OK, answer.body
+    def check(self) -> Check:
+        """Whether this replica should be asked."""
+        unread = self._feeds.unread()
+        return Check("gpushare", self.ready(), f"not read yet: {', '.join(unread)}" if unread else "pods, nodes and devices are known")
 
-    def bind(self, body: bytes) -> tuple[int, bytes]:
+    def filter(self, body: bytes) -> Answer:
+        try:
+            answer = filter_nodes(body, most_free=self.book.most_free if self.ready() else None, own=self.book.own)
+        except Exception as error:  # every node passes, and bind decides
+            log.error("the filter for shared GPUs met a defect of this program, and abstained", exc_info=error)
+            answer = filter_nodes(body, most_free=None)
+        if answer.error:
+            log.warning("a question cannot be read; is it kube-scheduler that asks?", verb="filter", reason=answer.error)
+        self._report.filtered(nodes=answer.nodes, refused=answer.refused, error=bool(answer.error))
+        return Answer(OK, answer.body)
+
+    def bind(self, body: bytes) -> Answer:
         try:
             args = read_bind_args(body)
         except Unreadable as problem:
-            log.warning("a request of kube-scheduler cannot be read", verb="bind", error=str(problem))
-            self._report.ended(BindEnd.FAILED)
-            return bind_answer(f"rebalancer gpushare, bind: {problem}")
+            log.warning("a question cannot be read; is it kube-scheduler that asks?", verb="bind", reason=str(problem))
+            return self._ended(BindResult(BindEnd.UNREADABLE, f"rebalancer gpushare, bind: {problem}"))
+        return self._ended(self._bound(args))
+
+    def _bound(self, args: BindArgs) -> BindResult:
         if not self.ready():
-            self._report.ended(BindEnd.FAILED)
-            return bind_answer(f"{args.pod} is not bound to node {args.node}: pods and nodes have not been read yet, try again")
-        result = self.binder.bind(args)
-        self._report.ended(result.end)
+            why = "pods and nodes have not been read yet, try again"
+            return BindResult(BindEnd.FAILED, f"{args.pod} is not bound to node {args.node}: {why}")
+        try:
+            result = self.binder.bind(args)
+        except Exception as error:
+            log.error("binding to a shared GPU met a defect of this program", pod=args.pod, node=args.node, exc_info=error)
+            why = "a defect of this program; its log says more"
+            return BindResult(BindEnd.FAILED, f"{args.pod} is not bound to node {args.node}: {why}")
         if result.error:
-            log.warning("a pod was not bound to a shared GPU", pod=args.pod, node=args.node, end=result.end.value, error=result.error)
+            log.warning("a pod was not bound to a shared GPU", pod=args.pod, node=args.node, end=result.end.value, reason=result.error)
         else:
-            log.info("bound to a shared GPU", pod=args.pod, node=args.node, device=result.device)
-        return bind_answer(result.error)
+            log.info("a pod was bound to a shared GPU", pod=args.pod, node=args.node, device=result.device)
+        return result
 
-    def inspect(self) -> tuple[int, bytes]:
+    def _ended(self, result: BindResult) -> Answer:
+        self._report.ended(result.end)
+        return Answer(*bind_answer(result.error))
+
+    def inspect(self) -> Answer:
         also = (*(f"{name} have not been read yet" for name in self._feeds.unread()), *self.book.oddities())
-        return OK, inspect(self.book.ledgers(), also=also)
+        return Answer(OK, inspect(self.book.ledgers(), also=also))
 
-    def inspect_node(self, path: str) -> tuple[int, bytes]:
-        """``path``: of the request, or only the name of the node."""
-        node = unquote(path.rstrip("/").rpartition("/")[2])
+    def inspect_node(self, node: str) -> Answer:
+        if not node:
+            return self.inspect()
         ledger = self.book.ledger(node)
         if ledger is None:
-            return OK, inspect((), also=(f"node {node} is not known, or is not for GPU share",))
-        return OK, inspect((ledger,), also=self.book.oddities(node))
-
-    def version(self) -> tuple[int, bytes]:
-        return OK, __version__.encode()
+            return Answer(OK, inspect((), also=(f"node {node} is not known, or is not for GPU share",)))
+        return Answer(OK, inspect((ledger,), also=self.book.oddities(node)))
 
     # ---- housekeeping -------------------------------------------------------------------------------------------------
 
