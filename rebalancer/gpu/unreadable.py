@@ -15,6 +15,10 @@ class Unreadable(ValueError):
     """Raised by the adapters; its text is a clause that names the key and what it holds."""
 
 
+class Disagreement(Unreadable):
+    """Each of two texts can be read, and they do not go together."""
+
+
 def shown(text: str) -> str:
     """A foreign text, short enough for a sentence and without line breaks."""
     plain = repr(text)
