@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 
 from rebalancer.gpu.nodes.clues import NodeClues, NodeContext
 from rebalancer.gpu.nodes.registers import hami_register
 from rebalancer.gpu.nodes.told import FoundDevice, Told
 from rebalancer.state.devices import DeviceSource, Health
 from rebalancer.state.gpu import Family, Scheme
+from rebalancer.units import parse_time
 
 REGISTER = "hami.io/node-nvidia-register"
 HANDSHAKE = "hami.io/node-handshake"
@@ -61,7 +61,7 @@ def is_lost(annotations: Mapping[str, str], *, at: float) -> bool:
         return False
     year, month, day, clock, zone = match.groups()
     try:
-        written = datetime.fromisoformat(f"{year}-{month}-{day}T{clock}{'+00:00' if zone == 'Z' else zone}").timestamp()
+        written = parse_time(f"{year}-{month}-{day}T{clock}{zone}")
     except (ValueError, OverflowError):
         return False
     return at - written > LOST_AFTER_S
