@@ -6,8 +6,10 @@ nothing is retried here beyond what `kube.eviction` does for a disruption budget
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rebalancer.act.outcome import Outcome, Prepared, Result
-from rebalancer.act.tainting import SoftTainting, taint_work
+from rebalancer.act.tainting import SoftTainting, TaintResult, taint_work
 from rebalancer.act.telling import Teller
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesThrottled
@@ -35,13 +37,23 @@ _STOPS = (Result.THROTTLED, Result.FORBIDDEN, Result.UNKNOWN)
 
 
 class EvictActuator:
-    """``events``: None writes none. ``attempts``: see `kube.eviction.evict`. Whether it steers by soft taints, the plan says."""
+    """``events``: None writes none. ``attempts``: see `kube.eviction.evict`. Whether it steers by soft taints, the plan says.
 
-    def __init__(self, client: KubeClient, *, events: EventWriter | None, attempts: int = 3) -> None:
+    ``tainted``: see ``told`` of `SoftTainting`.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        events: EventWriter | None,
+        attempts: int = 3,
+        tainted: Callable[[TaintResult], None] = lambda result: None,
+    ) -> None:
         self._client = client
         self._teller = Teller(events)
         self._attempts = attempts
-        self._tainting = SoftTainting(client)
+        self._tainting = SoftTainting(client, told=tainted)
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
         return self._tainting.steer(taint_work(plan, put=self._tainting.put), deadline=deadline)

@@ -99,7 +99,7 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
     watch, stack = watches is not None and session.settings.kubernetes.watch, closing or watches
     writing = node_annotations(session, connections, report=WatchNotes(metrics), watch=watch)
     annotations = None if stack is None else stack.enter_context(writing)
-    acts = actuators(connections.client, events=spec.events, instance=socket.gethostname(), told=told)
+    acts = actuators(connections.client, events=spec.events, instance=socket.gethostname(), told=told, tainted=metrics.soft_taint_patched)
     controller = Controller(
         client=connections.client,
         prometheus=connections.prometheus,

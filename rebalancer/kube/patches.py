@@ -1,4 +1,4 @@
-"""The two small marks that are left on objects: annotations, and one soft taint on a node.
+"""The two small marks that are left on objects: annotations, and soft taints on a node.
 
 An annotation is a merge patch of single keys, which disturbs no other writer. Taints are one atomic list on the node, so they are read,
 changed and written back with the version that was read: a writer in between makes the write fail, and it is done again from what is there
@@ -7,7 +7,7 @@ then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,17 @@ class SoftTaint:
 
     key: str
     value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaintChange:
+    """Keys that a node did not have, and keys that it has no more. False when nothing was patched."""
+
+    put: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.taken)
 
 
 class _Metadata(msgspec.Struct):
@@ -83,38 +94,20 @@ def annotate(
     return True
 
 
-def add_soft_taint(client: KubeClient, node: str, taint: SoftTaint, *, deadline: Deadline) -> bool:
-    """See that ``node`` has the taint with this value. False if it had. Raises KubernetesError."""
-    wanted: _TaintWire = {"key": taint.key, "effect": SOFT_EFFECT, **({"value": taint.value} if taint.value else {})}
+def set_soft_taints(
+    client: KubeClient, node: str, wanted: Collection[SoftTaint], *, own: Collection[str], deadline: Deadline
+) -> TaintChange:
+    """See that of the soft taints whose keys are in ``own``, ``node`` has exactly the ``wanted`` ones; all of it in one patch or none.
 
-    def change(taints: list[_TaintWire]) -> list[_TaintWire]:
-        ours = [index for index, old in enumerate(taints) if _is_ours(old, key=taint.key)]
-        if not ours:
-            return [*taints, wanted]
-        if len(ours) == 1 and (taints[ours[0]].get("value") or "") == taint.value:
-            return taints
-        return [old for old in taints if not _is_ours(old, key=taint.key)] + [wanted]
-
-    return _change_taints(client, node, change, deadline=deadline)
-
-
-def remove_soft_taint(client: KubeClient, node: str, key: str, *, deadline: Deadline) -> bool:
-    """See that ``node`` has no soft taint of ``key``; harder effects of the same key are not ours. False if it had none."""
-    return _change_taints(client, node, lambda taints: [old for old in taints if not _is_ours(old, key=key)], deadline=deadline)
-
-
-def _is_ours(taint: _TaintWire, *, key: str) -> bool:
-    return taint.get("key") == key and taint.get("effect") == SOFT_EFFECT
-
-
-def _change_taints(client: KubeClient, node: str, change: Callable[[list[_TaintWire]], list[_TaintWire]], *, deadline: Deadline) -> bool:
+    Harder effects of the same keys are not ours. Raises KubernetesConflict when other writers won every attempt, and the other
+    KubernetesErrors.
+    """
     path = node_path(node)
     for attempt in range(1, TAINT_ATTEMPTS + 1):
         seen = client.get(path, deadline=deadline).into(_Node)
-        before = seen.spec.taints or []
-        after = change(before)
-        if after == before:
-            return False
+        change, after = _changed(seen.spec.taints or [], wanted, own=own)
+        if not change:
+            return change
         body = {"metadata": {"resourceVersion": seen.metadata.resourceVersion}, "spec": {"taints": after or None}}
         try:
             _patch(client, path, body, field_manager=FIELD_MANAGER, deadline=deadline)
@@ -122,8 +115,29 @@ def _change_taints(client: KubeClient, node: str, change: Callable[[list[_TaintW
             if attempt == TAINT_ATTEMPTS or not deadline.wait(_RACE.delay(attempt, chance=0.0)):
                 raise
             continue
-        return True
+        return change
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _changed(before: list[_TaintWire], wanted: Collection[SoftTaint], *, own: Collection[str]) -> tuple[TaintChange, list[_TaintWire]]:
+    """What changes, and the whole list afterwards: ours that are right and those of others stay where they are."""
+    asked = {taint.key: taint.value for taint in wanted}
+    kept: list[_TaintWire] = []
+    right: set[str] = set()
+    taken: list[str] = []
+    for taint in before:
+        key = str(taint.get("key"))
+        if key not in own or taint.get("effect") != SOFT_EFFECT:
+            kept.append(taint)
+        elif key in asked and key not in right and (taint.get("value") or "") == asked[key]:
+            kept.append(taint)
+            right.add(key)
+        else:
+            taken.append(key)
+    put = [taint for taint in wanted if taint.key not in right]
+    new: list[_TaintWire] = [{"key": t.key, "effect": SOFT_EFFECT, **({"value": t.value} if t.value else {})} for t in put]
+    new_keys = tuple(taint.key for taint in put)
+    return TaintChange(put=new_keys, taken=tuple(key for key in taken if key not in new_keys)), [*kept, *new]
 
 
 def _patch(client: KubeClient, path: str, body: object, *, field_manager: str, deadline: Deadline) -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.grades import carried, keys_by_row
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import (
     CoverageReport,
@@ -21,7 +22,6 @@ from rebalancer.plan.model import (
     ShareReport,
     Summary,
 )
-from rebalancer.plan.tolerations import HOT_TAINT, SOFT
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState, Coverage, Share
@@ -124,13 +124,14 @@ def _nodes(state: ClusterState, findings: Findings, bench: Bench, after: FloatAr
     words = {int(each): each.word for each in NodeClass}
     columns = (
         state.nodes.names,
-        state.nodes.taints,
         findings.pool.tolist(),
         findings.node_class.tolist(),
         findings.quadrant,
         findings.reasons,
         bench.soft_tainted.tolist(),
         bench.warm.tolist(),
+        keys_by_row(bench.grades),
+        keys_by_row(carried(state.nodes.taints)),
     )
     return tuple(
         NodeReport(
@@ -142,9 +143,11 @@ def _nodes(state: ClusterState, findings: Findings, bench: Bench, after: FloatAr
             reason=reason,
             steered=steered,
             warm=warm,
-            tainted=any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in taints) if taints else False,
+            tainted=bool(carries),
+            soft_taints=right,
+            carries=carries,
         )
-        for row, (name, taints, pool, node_class, quadrant, reason, steered, warm) in enumerate(zip(*columns, strict=True))
+        for row, (name, pool, node_class, quadrant, reason, steered, warm, right, carries) in enumerate(zip(*columns, strict=True))
     )
 
 

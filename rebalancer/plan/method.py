@@ -52,9 +52,11 @@ class Bench:
     loads: LoadBook
     disturbance: Disturbance
     soft_tainted: BoolArray
-    """(nodes,) nodes that would carry the soft taint while the plan is carried out."""
+    """(nodes,) nodes that would carry soft taints while the plan is carried out."""
     warm: BoolArray
     """(nodes,) nodes that keep a soft taint that they carry, whether the plan moves anything or not."""
+    grades: BoolArray
+    """(nodes, `grades.SOFT_TAINTS`) which of them is right for each warm node."""
 
 
 class Method(Protocol):

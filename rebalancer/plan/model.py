@@ -79,11 +79,15 @@ class NodeReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     signals: dict[str, NodeSignal]
     reason: str = ""
     steered: bool = False
-    """The node is to carry the soft taint while the plan is carried out."""
+    """The node is to carry soft taints while the plan is carried out."""
     tainted: bool = False
-    """It carries the soft taint already."""
+    """It carries one or more already."""
     warm: bool = False
-    """If it carries one, it keeps it."""
+    """If it carries one, it keeps it, or has it changed for those that are right for it."""
+    soft_taints: tuple[str, ...] = ()
+    """Keys of the soft taints that are right for it, by how warm it is."""
+    carries: tuple[str, ...] = ()
+    """Keys of this project's soft taints that it carries now."""
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

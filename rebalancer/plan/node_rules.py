@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalancer.plan.grades import is_own
 from rebalancer.plan.tolerations import CORDON, soft_untolerated, tolerates, untolerated
 from rebalancer.state.arrays import BoolArray, IntArray, frozen
 from rebalancer.state.cluster import ClusterState
@@ -50,7 +51,7 @@ class NodeRules:
         self.state = state
         self._labels = LabelIndex(state.nodes.labels)
         self._masks: dict[Hashable, BoolArray] = {}
-        self._soft: dict[tuple[Toleration, ...], IntArray] = {}
+        self._soft: dict[tuple[bool, tuple[Toleration, ...]], IntArray] = {}
         self._domains: dict[str, Domains] = {}
         kinds: dict[tuple[Taint, ...], int] = {}
         self._taint_kind = np.array([kinds.setdefault(taints, len(kinds)) for taints in state.nodes.taints], dtype=np.int64)
@@ -95,23 +96,15 @@ class NodeRules:
             return np.ones(len(self.state.nodes.names), dtype=np.bool_)
         return ~self.state.nodes.unschedulable
 
-    def soft_taints(self, tolerations: tuple[Toleration, ...]) -> IntArray:
-        """(nodes,): PreferNoSchedule taints of each node that the tolerations leave uncovered."""
-        found = self._soft.get(tolerations)
+    def soft_taints(self, tolerations: tuple[Toleration, ...], *, own: bool = True) -> IntArray:
+        """(nodes,): PreferNoSchedule taints of each node that the tolerations leave uncovered; without ``own``, those of others alone."""
+        found = self._soft.get((own, tolerations))
         if found is None:
-            counts = np.array([soft_untolerated(taints, tolerations) for taints in self._taint_kinds], dtype=np.int64)
-            found = self._soft[tolerations] = counts[self._taint_kind]
+            kinds = [[taint for taint in taints if own or not is_own(taint)] for taints in self._taint_kinds]
+            counts = np.array([soft_untolerated(taints, tolerations) for taints in kinds], dtype=np.int64)
+            found = self._soft[own, tolerations] = counts[self._taint_kind]
             frozen(found)
         return found
-
-    def carrying(self, key: str, effect: str) -> BoolArray:
-        """Nodes that carry a taint of this key and effect."""
-        wanted = ("carrying", key, effect)
-        mask = self._masks.get(wanted)
-        if mask is None:
-            verdicts = np.array([any(t.key == key and t.effect == effect for t in taints) for taints in self._taint_kinds], dtype=np.bool_)
-            mask = self._keep(wanted, verdicts[self._taint_kind])
-        return mask
 
     def zone_mask(self, zone: VolumeZone) -> BoolArray:
         """Nodes where a zone label of a volume lets it be attached; nodes without any zone or region label are not asked."""

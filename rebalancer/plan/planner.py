@@ -18,9 +18,10 @@ from rebalancer.plan.heat import LoadBook
 from rebalancer.plan.ledger import Placements
 from rebalancer.plan.method import Bench, Method, Proposal
 from rebalancer.plan.model import Plan
-from rebalancer.plan.steering import carrying_taints, soft_tainted, warm_nodes
+from rebalancer.plan.steering import graded, soft_tainted, taints_then, warm_nodes
 from rebalancer.plan.stock_scores import StockScores
 from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 
@@ -70,15 +71,18 @@ def lay_bench(
     mode: Mode,
     untainted: Collection[str] = (),
 ) -> Bench:
-    """Fresh books for one method. ``untainted``: nodes whose soft taint, although it is wanted, cannot be put."""
-    steers = mode is not Mode.ANNOTATE
-    tainted = soft_tainted(findings, policy.spec.steering) if steers else np.zeros(len(state.nodes.names), dtype=np.bool_)
-    tainted[[state.node_index[name] for name in untainted]] = False
+    """Fresh books for one method. ``untainted``: nodes whose soft taints, although others are wanted, stay as they are."""
+    steers, steering = mode is not Mode.ANNOTATE, policy.spec.steering
+    none: BoolArray = np.zeros(len(state.nodes.names), dtype=np.bool_)
+    failed = none.copy()
+    failed[[state.node_index[name] for name in untainted]] = True
+    tainted = soft_tainted(findings, steering) & ~failed if steers else none
     placements = Placements(state)
     feasibility = Feasibility(state, placements)
-    warm = warm_nodes(findings, policy.spec.steering)
-    kept = carrying_taints(state) & (warm | (findings.pool < 0))
-    scores = StockScores(state, placements, soft_tainted=tainted | kept if steers else None)
+    warm = warm_nodes(findings, steering)
+    grades = graded(findings, steering, warm)
+    then = taints_then(state, findings, wanted=tainted, right=grades, failed=failed) if steers else None
+    scores = StockScores(state, placements, own_taints=then)
     loads = LoadBook(state, findings)
     return Bench(
         scene=Scene(state=state, spec=policy.spec, history=history, booked=Booked(), mode=mode, judged=findings.judged),
@@ -90,4 +94,5 @@ def lay_bench(
         disturbance=Disturbance(state, history, policy.spec.gain),
         soft_tainted=tainted,
         warm=warm,
+        grades=grades,
     )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from rebalancer.plan.grades import SOFT_TAINTS
 from rebalancer.plan.replacement import Replacement
-from rebalancer.plan.tolerations import HOT_TAINT, soft_untolerated
+from rebalancer.plan.tolerations import soft_untolerated
 from rebalancer.state.arrays import BoolArray, IntArray
 
 
-def taint_toleration(replacement: Replacement, rows: IntArray, soft_tainted: BoolArray | None) -> IntArray:
+def taint_toleration(replacement: Replacement, rows: IntArray, own_taints: BoolArray | None) -> IntArray:
     """(rows,) 0..100: fewer PreferNoSchedule taints that the pod does not tolerate score higher; 100 for all when nobody has any.
 
-    ``soft_tainted``: (nodes,) nodes that will carry this project's hot taint then, whether they do in the state or not; None: as they do.
+    ``own_taints``: (nodes, `SOFT_TAINTS`) who will carry which of this project's taints then, whatever is in the state; None: as it is
+    there. Each counts for itself, since a pod may tolerate one and not the other.
     """
     rules, tolerations = replacement.placements.rules, replacement.constraints.tolerations
-    raw = rules.soft_taints(tolerations)[rows]
-    if soft_tainted is not None and soft_untolerated((HOT_TAINT,), tolerations):
-        raw = raw + soft_tainted[rows].astype(np.int64) - rules.carrying(HOT_TAINT.key, HOT_TAINT.effect)[rows]
+    raw = rules.soft_taints(tolerations, own=own_taints is None)[rows]
+    if own_taints is not None:
+        felt = np.array([soft_untolerated((taint,), tolerations) for taint in SOFT_TAINTS], dtype=np.int64)
+        raw = raw + own_taints[rows].astype(np.int64) @ felt
     most = int(raw.max(initial=0))
     return 100 - 100 * raw // most if most else np.full(len(rows), 100, dtype=np.int64)
 

@@ -4,6 +4,9 @@ kube-scheduler sees requests alone and would put most replacements on nodes that
 a node more than its other scores differ by, so what is tainted decides where pods land: in a pool with a hot node that is not only what is
 above ``target``, but all that is above a share of it on a signal that is hot there. The warmest come first; a part of every pool is always
 left untainted, or the taints would tell nodes apart no more than before, and a large pool gets no more than can be patched in a moment.
+
+With a second grade (``steering.grades``) the hot ones of them carry two taints and the others one, so that a replacement that finds no cool
+node goes to a warm one rather than to a hot one. It has its price: where a pod may go to a hot node, a warm one repels half as much.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
-from rebalancer.plan.tolerations import HOT_TAINT, SOFT
+from rebalancer.plan.grades import HOT, SOFT_TAINTS, WARM, carried
 from rebalancer.policy.model import Steering
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
@@ -47,10 +50,32 @@ def warm_nodes(findings: Findings, steering: Steering) -> BoolArray:
     return np.asarray(_above_target(findings) | soft_tainted(findings, steering), dtype=np.bool_)
 
 
-def carrying_taints(state: ClusterState) -> BoolArray:
-    """(nodes,) nodes that carry our soft taint now."""
-    taints = state.nodes.taints
-    return np.array([any(taint.key == HOT_TAINT.key and taint.effect == SOFT for taint in each) for each in taints], dtype=np.bool_)
+def graded(findings: Findings, steering: Steering, warm: BoolArray) -> BoolArray:
+    """(nodes, `grades.SOFT_TAINTS`) which of our taints is right for each of the ``warm`` nodes; none for the others.
+
+    One grade: all carry the same one. Two: every warm node carries ``warm``, those above ``high`` on a judged signal ``hot`` as well.
+    """
+    right = np.zeros((len(warm), len(SOFT_TAINTS)), dtype=np.bool_)
+    if steering.grades == 1:
+        right[:, HOT] = warm
+        return right
+    with np.errstate(invalid="ignore"):
+        over = (findings.judged & (findings.reach > findings.high)).any(axis=1)
+    right[:, WARM] = warm
+    right[:, HOT] = warm & over
+    return right
+
+
+def taints_then(state: ClusterState, findings: Findings, *, wanted: BoolArray, right: BoolArray, failed: BoolArray) -> BoolArray:
+    """(nodes, `grades.SOFT_TAINTS`) who carries which of our taints once a plan with moves is prepared; `act.tainting` makes it so.
+
+    ``wanted`` (nodes,) nodes are tainted, and what a node carries that is warm still is set right. A node that no pool claims keeps its
+    own: they may be another controller's. ``failed`` (nodes,): nodes that could not be changed and are as they are.
+    """
+    now = carried(state.nodes.taints)
+    as_now = failed | (~wanted & (findings.pool < 0))
+    set_right = wanted | now.any(axis=1)
+    return np.where(as_now[:, None], now, right & set_right[:, None])
 
 
 def _above_target(findings: Findings) -> BoolArray:

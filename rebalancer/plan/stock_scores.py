@@ -43,14 +43,14 @@ def sample_size(nodes: int) -> int:
 
 
 class StockScores:
-    """``soft_tainted``: (nodes,) nodes that will carry the hot taint of this project; None: those that do in the state."""
+    """``own_taints``: (nodes, `grades.SOFT_TAINTS`) who will carry which soft taint of this project; None: as in the state."""
 
-    def __init__(self, state: ClusterState, placements: Placements, *, soft_tainted: BoolArray | None = None) -> None:
+    def __init__(self, state: ClusterState, placements: Placements, *, own_taints: BoolArray | None = None) -> None:
         if placements.state is not state:
             raise ValueError("the placements were made from another state")
         self._nodes = len(state.nodes.names)
         self._placements = placements
-        self._soft_tainted = soft_tainted
+        self._own_taints = own_taints
 
     def by_plugin(self, pod: int, feasible: BoolArray) -> Mapping[str, IntArray]:
         """Plugin -> (feasible nodes,) score 0..100 before its weight, in the order of ``np.flatnonzero(feasible)``."""
@@ -58,7 +58,7 @@ class StockScores:
         return {
             "NodeResourcesFit": least_allocated(replacement, rows),
             "NodeResourcesBalancedAllocation": balanced_allocation(replacement, rows),
-            "TaintToleration": taint_toleration(replacement, rows, self._soft_tainted),
+            "TaintToleration": taint_toleration(replacement, rows, self._own_taints),
             "NodeAffinity": node_affinity(replacement, rows),
             "PodTopologySpread": topology_spread(replacement, rows),
             "InterPodAffinity": inter_pod_affinity(replacement, rows),

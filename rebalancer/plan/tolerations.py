@@ -17,10 +17,6 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", value="", effect="NoSched
 """A pod that tolerates this taint may enter a cordoned node."""
 
 
-HOT_TAINT = Taint(key="rebalancer.dev/hot", value="true", effect=SOFT)
-"""What this project puts on hot nodes, so that the stock scores repel replacements from them."""
-
-
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False

@@ -155,6 +155,8 @@ class Steering(Strict):
 
     soft_taint: bool = True
     """In evict mode, warm nodes of a pool with a hot node carry ``rebalancer.dev/hot:PreferNoSchedule`` until they are cool."""
+    grades: Literal[1, 2] = 1
+    """2: warm nodes carry ``rebalancer.dev/warm`` instead, and those over ``high`` both, so that hot ones repel more than warm ones."""
     taint_above: float = Field(default=75.0, ge=10, le=100, allow_inf_nan=False)
     """Percent of ``target`` above which a node counts as warm for that; 100: only nodes above their target."""
     annotate_nodes: Literal["none", "own", "crane", "both"] = "none"

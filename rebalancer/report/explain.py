@@ -60,7 +60,9 @@ def explain_node(
         *node_pod_facts(state, row, _leading(findings, row)),
     ]
     if plan is not None and name in plan.soft_taints:
-        facts.append(fact("steering", "the plan wants a soft taint on it, so that replacements go elsewhere"))
+        keys = next((node.soft_taints for node in plan.nodes if node.name == name), ())
+        wanted = f"soft taint{'s' if len(keys) > 1 else ''} {' and '.join(keys)}"
+        facts.append(fact("steering", f"the plan wants {wanted} on it, so that replacements go elsewhere"))
     leave = sum(verdict.ruling is Ruling.MOVES for verdict in verdicts)
     stay = sum(verdict.ruling is Ruling.REFUSED for verdict in verdicts)
     arrive = sum(verdict.ruling is Ruling.ARRIVES for verdict in verdicts)

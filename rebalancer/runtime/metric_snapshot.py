@@ -14,6 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.grades import GRADES, carried
 from rebalancer.state.arrays import FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState, Coverage
 from rebalancer.state.tables import Phase
@@ -24,6 +25,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "node_packing_ratio": ("Requests of a node's pods over its allocatable.", ("node", "signal")),
     "node_sample_age_seconds": ("Age of the newest raw sample behind a node's usage.", ("node", "signal")),
     "node_class": ("1 for the class that a node is in.", ("node", "class")),
+    "soft_taints": ("Nodes that carry the soft taint of that grade, whoever put it there.", ("grade",)),
     "nodes": ("Nodes of a pool by class.", ("pool", "class")),
     "pool_load_mean_ratio": ("Mean load of a pool's known nodes.", ("pool", "signal")),
     "pool_load_stddev_ratio": ("Standard deviation of the load of a pool's known nodes.", ("pool", "signal")),
@@ -92,6 +94,10 @@ def _node_families(state: ClusterState, findings: Findings) -> Iterator[GaugeMet
     for name, kind in zip(nodes, findings.node_class.tolist(), strict=True):
         classes.add_metric((name, NodeClass(kind).word), 1.0)
     yield classes
+    grades = _gauge("soft_taints")
+    for grade, count in zip(GRADES, carried(state.nodes.taints).sum(axis=0).tolist(), strict=True):
+        grades.add_metric((grade,), float(count))
+    yield grades
 
 
 def _pool_families(state: ClusterState, findings: Findings) -> Iterator[GaugeMetricFamily]:

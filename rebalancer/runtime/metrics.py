@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from rebalancer import __version__
 from rebalancer.act.annotating_nodes import Kind, PatchResult
 from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.tainting import TaintResult
 from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerCause
@@ -113,6 +114,8 @@ class Metrics:
         words = "Age of the oldest five-minute mean that stands on a node of ours, as a cycle found it; NaN where there is none."
         self._oldest = Gauge(f"{PREFIX}node_annotation_oldest_seconds", words, ("kind",), registry=at)
         self._events = Counter(f"{PREFIX}events_total", "Events of Kubernetes by what became of them.", ("result",), registry=at)
+        words = "Nodes whose soft taints were to be changed, each in one patch, by what became of it."
+        self._taint_patches = Counter(f"{PREFIX}soft_taint_patches_total", words, ("result",), registry=at)
         self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)
 
     def _preset(self) -> None:
@@ -144,6 +147,8 @@ class Metrics:
                 self._watches.labels(name, restart.value)
 
     def _preset_steering(self) -> None:
+        for taint in TaintResult:
+            self._taint_patches.labels(taint.value)
         for kind in Kind:
             self._oldest.labels(kind.value).set(math.nan)
             for patch in PatchResult:
@@ -236,6 +241,9 @@ class Metrics:
 
     def event_ended(self, result: EventResult) -> None:
         self._events.labels(result.value).inc()
+
+    def soft_taint_patched(self, result: TaintResult) -> None:
+        self._taint_patches.labels(result.value).inc()
 
     def watch_restarted(self, resource: str, reason: Restart) -> None:
         self._watches.labels(_one_of(resource, _WATCHED_NAMES), reason.value).inc()

@@ -9,12 +9,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 
-import numpy as np
-
 from rebalancer.act.tainting import taint_work
 from rebalancer.errors import MetricsError, UsageError
+from rebalancer.plan.grades import carried, row_of
 from rebalancer.plan.model import Plan
-from rebalancer.plan.tolerations import HOT_TAINT
 from rebalancer.policy.mistakes import nearest
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.runtime.acting import open_move
@@ -56,12 +54,11 @@ class Rebalancing:
 
 
 def _taints(state: ClusterState, plan: Plan) -> BoolArray:
-    """(nodes,): who carries the soft taint after what acting on the plan would change."""
-    present = np.array([any(taint.key == HOT_TAINT.key for taint in taints) for taints in state.nodes.taints], dtype=np.bool_)
+    """(nodes, taints): who carries which soft taint after what acting on the plan would change."""
+    present = carried(state.nodes.taints)
     work = taint_work(plan)
-    for names, carries in ((work.remove, False), (work.add, True)):
-        for name in names:
-            present[state.node_index[name]] = carries
+    for name, keys in (*work.put, *((name, ()) for name in work.remove)):
+        present[state.node_index[name]] = row_of(keys)
     return present
 
 

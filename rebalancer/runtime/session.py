@@ -14,6 +14,7 @@ from rebalancer.act.annotating_nodes import AnnotatingNodes
 from rebalancer.act.annotation_owners import AnnotationOwners
 from rebalancer.act.evicting import EvictActuator
 from rebalancer.act.recording import RecordingActuator
+from rebalancer.act.tainting import TaintResult
 from rebalancer.collect.bindings import BindingEvents
 from rebalancer.collect.load_peaks import LoadPeaks
 from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
@@ -174,13 +175,14 @@ def actuators(
     events: bool,
     instance: str,
     told: Callable[[EventResult, str], None] = lambda result, error: None,
+    tainted: Callable[[TaintResult], None] = lambda result: None,
 ) -> Mapping[Mode, Actuator]:
-    """One actuator a mode, on one client and its rate limit. ``told``: see `EventWriter`."""
+    """One actuator a mode, on one client and its rate limit. ``told``: see `EventWriter`; ``tainted``: see `EvictActuator`."""
     writer = EventWriter(client, instance=instance, told=told) if events else None
     return {
         Mode.DRY_RUN: RecordingActuator(),
         Mode.ANNOTATE: AnnotateActuator(client),
-        Mode.EVICT: EvictActuator(client, events=writer),
+        Mode.EVICT: EvictActuator(client, events=writer, tainted=tainted),
     }
 
 

@@ -47,15 +47,20 @@ def report(
     tainted: bool = False,
     unknown: bool = False,
     warm: bool = False,
+    right: tuple[str, ...] = ("rebalancer.dev/hot",),
+    carries: tuple[str, ...] = (),
 ) -> NodeReport:
+    """``tainted``: it carries the taint that is right for it; ``carries``: others."""
     return NodeReport(
         name=name,
         pool=pool,
         node_class="unknown" if unknown else "normal",
         quadrant=None,
         signals={"cpu": NodeSignal(packing=0.5, load=load, load_after=load, target=target)},
-        tainted=tainted,
+        tainted=tainted or bool(carries),
         warm=warm,
+        soft_taints=right,
+        carries=carries or (right if tainted else ()),
     )
 
 

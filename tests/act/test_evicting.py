@@ -8,7 +8,7 @@ import pytest
 
 from rebalancer.act.actuator import carry_out_plan
 from rebalancer.act.evicting import EvictActuator, outcome_of
-from rebalancer.act.names import REASON_FAILED, REASON_MOVED, REASON_REFUSED, SOFT_TAINT
+from rebalancer.act.names import REASON_FAILED, REASON_MOVED, REASON_REFUSED, SOFT_TAINTS
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted
@@ -267,7 +267,7 @@ def test_taints_that_may_not_be_put_are_told_with_the_nodes(api: ScriptedApi, ac
 
 def test_clean_up_takes_our_taints_off(api: ScriptedApi, actuator: EvictActuator, deadline: Deadline) -> None:
     """The same as `rebalancer cleanup` and a clean shutdown do."""
-    taint = {"key": SOFT_TAINT.key, "value": SOFT_TAINT.value, "effect": "PreferNoSchedule"}
+    taint = {"key": SOFT_TAINTS[0].key, "value": SOFT_TAINTS[0].value, "effect": "PreferNoSchedule"}
     item = {"metadata": {"name": "hot", "uid": "u", "resourceVersion": "1"}, "spec": {"taints": [taint]}, "status": {}}
     api.on("GET", "/api/v1/nodes", Reply(body={"metadata": {"resourceVersion": "1"}, "items": [item]}))
     api.on("GET", "/api/v1/nodes/hot", Reply(body=item))

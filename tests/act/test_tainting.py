@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rebalancer.act.names import SOFT_TAINT
-from rebalancer.act.tainting import SoftTainting, TaintWork, taint_work
+from rebalancer.act.names import SOFT_TAINTS
+from rebalancer.act.tainting import SoftTainting, TaintResult, TaintWork, taint_work
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError
 from rebalancer.kube.client import KubeClient
@@ -17,7 +17,9 @@ from rebalancer.policy.quantities import LabelSelector
 from tests.act.plans import move, plan, report
 from tests.support.scripted_api import Reply, ScriptedApi, page, status
 
-OURS = {"key": SOFT_TAINT.key, "value": SOFT_TAINT.value, "effect": "PreferNoSchedule"}
+OURS, OURS_TOO = ({"key": taint.key, "value": taint.value, "effect": "PreferNoSchedule"} for taint in SOFT_TAINTS)
+HOT, BOTH = ("rebalancer.dev/hot",), ("rebalancer.dev/hot", "rebalancer.dev/warm")
+WARM = ("rebalancer.dev/warm",)
 THEIRS = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
 
@@ -47,37 +49,55 @@ COOL = report("cool", 0.2)
 def test_the_nodes_that_the_plan_names_get_the_taint_unless_they_have_it() -> None:
     """Written only on change."""
     nodes = (report("hot", 0.9), report("warm", 0.6, tainted=True), COOL)
-    assert work(*nodes, taints=("hot", "warm")) == TaintWork(add=("hot",), remove=())
+    assert work(*nodes, taints=("hot", "warm")) == TaintWork(put=(("hot", HOT),))
 
 
 def test_a_node_that_is_no_longer_warm_loses_the_taint() -> None:
     """The reason is gone, so the taint is; what counts as warm, the plan has decided."""
-    assert work(report("was-hot", 0.55, tainted=True), COOL, moves=False) == TaintWork(add=(), remove=("was-hot",))
+    assert work(report("was-hot", 0.55, tainted=True), COOL, moves=False) == TaintWork(remove=("was-hot",))
 
 
 def test_a_plan_without_moves_adds_none_and_keeps_those_of_warm_nodes() -> None:
     """While a node cools down, replacements that are still on their way should not land there."""
     nodes = (report("cooling", 0.6, tainted=True, warm=True), report("warm", 0.6, warm=True), COOL)
-    assert work(*nodes, moves=False) == TaintWork(add=(), remove=())
+    assert work(*nodes, moves=False) == TaintWork()
 
 
 def test_a_node_that_no_pool_claims_any_more_loses_the_taint_that_we_put() -> None:
     """It has no target that it could be above; what another controller put on its own node stays."""
     nodes = (report("stray", 0.9, pool=None, target=None, tainted=True), report("theirs", 0.9, pool=None, target=None, tainted=True), COOL)
-    assert taint_work(plan(nodes=nodes), put={"stray", "gone"}) == TaintWork(add=(), remove=("stray",))
-    assert work(*nodes, moves=False) == TaintWork(add=(), remove=())
+    assert taint_work(plan(nodes=nodes), put={"stray", "gone"}) == TaintWork(remove=("stray",))
+    assert work(*nodes, moves=False) == TaintWork()
 
 
 def test_a_policy_that_gives_soft_taints_up_takes_off_what_is_left() -> None:
     """Switching steering off must not leave warm nodes tainted for as long as they are warm."""
-    assert work(report("warm", 0.6, tainted=True, warm=True), COOL, soft_tainting=False) == TaintWork(add=(), remove=("warm",))
+    assert work(report("warm", 0.6, tainted=True, warm=True), COOL, soft_tainting=False) == TaintWork(remove=("warm",))
+
+
+def test_what_a_node_carries_is_changed_for_what_is_right_now() -> None:
+    """Also without a move: one that has cooled from hot to warm, one that has grown hot, and one that knew a single grade."""
+    nodes = (
+        report("cooling", 0.6, warm=True, right=WARM, carries=BOTH),
+        report("growing", 0.9, warm=True, right=BOTH, carries=WARM),
+        report("older", 0.6, warm=True, right=WARM, carries=HOT),
+        report("as-it-is", 0.9, warm=True, right=BOTH, carries=BOTH),
+        report("untainted", 0.6, warm=True, right=WARM),
+    )
+    assert work(*nodes, moves=False) == TaintWork(put=(("cooling", WARM), ("growing", BOTH), ("older", WARM)))
+
+
+def test_each_node_that_the_plan_names_gets_what_is_right_for_it() -> None:
+    """Hot ones both taints, warm ones one; what an earlier version left on a node that is cool now goes."""
+    nodes = (report("hot", 0.9, right=BOTH), report("warm", 0.6, right=WARM), report("cool", 0.2, right=(), carries=HOT))
+    assert work(*nodes, taints=("hot", "warm")) == TaintWork(put=(("hot", BOTH), ("warm", WARM)), remove=("cool",))
 
 
 def test_taints_of_others_survive_both_ways(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """Only the one of our key and effect is added or taken."""
     serve(api, "a", THEIRS)
     serve(api, "b", THEIRS, OURS)
-    notes = SoftTainting(client).apply(TaintWork(add=("a",), remove=("b",)), deadline=deadline)
+    notes = SoftTainting(client).apply(TaintWork(put=(("a", HOT),), remove=("b",)), deadline=deadline)
     assert patched(api, "a") == [[THEIRS, OURS]]
     assert patched(api, "b") == [[THEIRS]]
     assert notes == ("soft taint rebalancer.dev/hot put on a", "soft taint rebalancer.dev/hot taken off b")
@@ -86,7 +106,7 @@ def test_taints_of_others_survive_both_ways(api: ScriptedApi, client: KubeClient
 def test_a_taint_that_is_there_already_is_not_written_again(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """No patch, no note."""
     serve(api, "a", OURS)
-    assert SoftTainting(client).apply(TaintWork(add=("a",), remove=()), deadline=deadline) == ()
+    assert SoftTainting(client).apply(TaintWork(put=(("a", HOT),)), deadline=deadline) == ()
     assert patched(api, "a") == []
 
 
@@ -95,7 +115,7 @@ def test_a_conflict_is_done_again_from_what_is_there_then(api: ScriptedApi, clie
     path = "/api/v1/nodes/a"
     api.on("GET", path, Reply(body=node("a")), Reply(body=node("a", THEIRS, version="2")))
     api.on("PATCH", path, status(409, "the object has been modified", reason="Conflict"), Reply(body=node("a")))
-    notes = SoftTainting(client).apply(TaintWork(add=("a",), remove=()), deadline=deadline)
+    notes = SoftTainting(client).apply(TaintWork(put=(("a", HOT),)), deadline=deadline)
     assert patched(api, "a") == [[OURS], [THEIRS, OURS]]
     assert notes == ("soft taint rebalancer.dev/hot put on a",)
 
@@ -103,7 +123,7 @@ def test_a_conflict_is_done_again_from_what_is_there_then(api: ScriptedApi, clie
 def test_a_node_that_is_gone_is_passed_over_in_silence(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """An autoscaler may take a node at any time; the next one is still done."""
     serve(api, "there")
-    notes = SoftTainting(client).apply(TaintWork(add=("gone", "there"), remove=()), deadline=deadline)
+    notes = SoftTainting(client).apply(TaintWork(put=(("gone", HOT), ("there", HOT))), deadline=deadline)
     assert notes == ("soft taint rebalancer.dev/hot put on there",)
 
 
@@ -112,7 +132,7 @@ def test_a_failure_on_one_node_is_told_and_the_next_one_is_done(api: ScriptedApi
     serve(api, "there")
     api.on("GET", "/api/v1/nodes/odd", Reply(body=node("odd")))
     api.on("PATCH", "/api/v1/nodes/odd", status(422, "a webhook says no", reason="Invalid"))
-    notes = SoftTainting(client).apply(TaintWork(add=("odd", "there"), remove=()), deadline=deadline)
+    notes = SoftTainting(client).apply(TaintWork(put=(("odd", HOT), ("there", HOT))), deadline=deadline)
     assert len(notes) == 2
     assert notes[0].startswith("soft taint of node odd could not be changed: ")
     assert notes[1] == "soft taint rebalancer.dev/hot put on there"
@@ -124,7 +144,7 @@ def test_the_nodes_that_lack_their_taint_are_named(api: ScriptedApi, client: Kub
     serve(api, "has", OURS)
     for name in ("x1", "x2", "x3"):
         api.on("GET", f"/api/v1/nodes/{name}", status(403, "nodes is forbidden", reason="Forbidden"))
-    work = TaintWork(add=("gone", "has", "there", "x1", "x2"), remove=("x3",))
+    work = TaintWork(put=(("gone", HOT), ("has", HOT), ("there", HOT), ("x1", HOT), ("x2", HOT)), remove=("x3",))
     assert SoftTainting(client).steer(work, deadline=deadline).untainted == ("x1", "x2")
 
 
@@ -132,15 +152,61 @@ def test_a_missing_right_is_told_once_with_how_many_nodes_it_concerns(api: Scrip
     """Not once for each of a hundred hot nodes, and without trying them."""
     for name in ("a", "b", "c"):
         api.on("GET", f"/api/v1/nodes/{name}", status(403, "nodes is forbidden", reason="Forbidden"))
-    notes = SoftTainting(client).apply(TaintWork(add=("a", "b"), remove=("c",)), deadline=deadline)
+    notes = SoftTainting(client).apply(TaintWork(put=(("a", HOT), ("b", HOT)), remove=("c",)), deadline=deadline)
     assert len(notes) == 1
     assert notes[0].startswith("soft taint of node a could not be changed, nor 2 more: ")
     assert len(api.asked) == 1
 
 
+def test_what_was_put_and_taken_is_told_by_its_keys(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """One patch a node, and one sentence for each set of taints."""
+    serve(api, "hot")
+    serve(api, "cooling", OURS, OURS_TOO)
+    serve(api, "growing", OURS_TOO)
+    serve(api, "cool", OURS, OURS_TOO)
+    work = TaintWork(put=(("hot", BOTH), ("cooling", WARM), ("growing", BOTH)), remove=("cool",))
+    assert SoftTainting(client).apply(work, deadline=deadline) == (
+        "soft taint rebalancer.dev/hot put on growing",
+        "soft taints rebalancer.dev/hot and rebalancer.dev/warm put on hot",
+        "soft taint rebalancer.dev/hot taken off cooling",
+        "soft taints rebalancer.dev/hot and rebalancer.dev/warm taken off cool",
+    )
+    assert [patched(api, name) for name in ("hot", "cooling", "growing", "cool")] == [
+        [[OURS, OURS_TOO]],
+        [[OURS_TOO]],
+        [[OURS_TOO, OURS]],
+        [None],
+    ]
+
+
+def test_every_node_that_was_tried_is_told_with_its_result(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """From a closed set, for a metric."""
+    serve(api, "new")
+    serve(api, "has", OURS)
+    conflict = status(409, "the object has been modified", reason="Conflict")
+    for name, refusal in (
+        ("raced", conflict),
+        ("refused", status(422, "a webhook says no")),
+        ("secret", status(403, "no", reason="Forbidden")),
+    ):
+        api.on("GET", f"/api/v1/nodes/{name}", Reply(body=node(name)))
+        api.on("PATCH", f"/api/v1/nodes/{name}", refusal)
+    heard: list[TaintResult] = []
+    names = ("new", "has", "gone", "raced", "refused", "secret", "never-tried")
+    SoftTainting(client, told=heard.append).apply(TaintWork(put=tuple((name, HOT) for name in names)), deadline=deadline)
+    assert heard == [
+        TaintResult.CHANGED,
+        TaintResult.UNCHANGED,
+        TaintResult.GONE,
+        TaintResult.CONFLICT,
+        TaintResult.FAILED,
+        TaintResult.FORBIDDEN,
+    ]
+
+
 def test_no_time_left_is_told_once(api: ScriptedApi, client: KubeClient) -> None:
     """At the end of the process the clean-up has seconds; what is left is left in one sentence."""
-    notes = SoftTainting(client).apply(TaintWork(add=(), remove=("a", "b", "c")), deadline=Deadline.after(0))
+    notes = SoftTainting(client).apply(TaintWork(remove=("a", "b", "c")), deadline=Deadline.after(0))
     assert len(notes) == 1
     assert "nor 2 more" in notes[0]
     assert api.asked == []
@@ -154,6 +220,16 @@ def test_clean_up_finds_our_taints_on_every_node_whoever_put_them(api: ScriptedA
     assert SoftTainting(client).remove_all(deadline=deadline) == ("soft taint rebalancer.dev/hot taken off a, c",)
     assert patched(api, "a") == [None]
     assert patched(api, "c") == [[THEIRS]]
+
+
+def test_clean_up_takes_off_every_grade_in_one_patch(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """Whichever a node carries, of this version or of an earlier one."""
+    api.on("GET", "/api/v1/nodes", page([node("both", OURS, OURS_TOO), node("older", OURS), node("warm", THEIRS, OURS_TOO)]))
+    serve(api, "both", OURS, OURS_TOO)
+    serve(api, "older", OURS)
+    serve(api, "warm", THEIRS, OURS_TOO)
+    SoftTainting(client).remove_all(deadline=deadline)
+    assert [patched(api, name) for name in ("both", "older", "warm")] == [[None], [None], [[THEIRS]]]
 
 
 GPU = (Pool(name="gpu", node_selector=LabelSelector(match_labels={"pool": "gpu"}), signals=Spec().pools[0].signals),)
@@ -171,7 +247,7 @@ def test_clean_up_leaves_the_nodes_of_other_controllers_alone(api: ScriptedApi, 
     for name in ("mine", "left"):
         serve(api, name, OURS)
     tainting = SoftTainting(client)
-    tainting.apply(TaintWork(add=("left",), remove=()), deadline=deadline)
+    tainting.apply(TaintWork(put=(("left", HOT),)), deadline=deadline)
     assert tainting.put == {"left"}
     assert tainting.remove_all(deadline=deadline, pools=GPU) == ("soft taint rebalancer.dev/hot taken off left, mine",)
     assert api.requests("PATCH", "/api/v1/nodes/theirs") == []
@@ -198,6 +274,6 @@ def test_a_long_list_of_nodes_is_cut_in_the_note(api: ScriptedApi, client: KubeC
     names = tuple(f"n{i}" for i in range(7))
     for name in names:
         serve(api, name)
-    assert SoftTainting(client).apply(TaintWork(add=names, remove=()), deadline=deadline) == (
+    assert SoftTainting(client).apply(TaintWork(put=tuple((name, HOT) for name in names)), deadline=deadline) == (
         "soft taint rebalancer.dev/hot put on n0, n1, n2, n3, n4 and 2 more",
     )

@@ -8,12 +8,12 @@ from rebalancer.units import parse_time
 from tests.support.embedded import Json, Stage
 
 CANDIDATE = "rebalancer.dev/candidate"
-HOT = "rebalancer.dev/hot"
+OURS = ("rebalancer.dev/hot", "rebalancer.dev/warm")
 
 
 def tainted(cluster: Stage) -> list[str]:
     nodes = cluster.cluster.world.objects("nodes")
-    return sorted(n["metadata"]["name"] for n in nodes if any(t["key"] == HOT for t in n["spec"].get("taints") or ()))
+    return sorted(n["metadata"]["name"] for n in nodes if any(t["key"] in OURS for t in n["spec"].get("taints") or ()))
 
 
 def marked(cluster: Stage) -> dict[str, Json]:

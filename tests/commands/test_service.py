@@ -83,10 +83,10 @@ def hang_kubernetes(cluster: Stage) -> None:
 
 @pytest.mark.parametrize("hang", [hang_prometheus, hang_kubernetes])
 def test_sigterm_ends_it_while_somebody_hangs(cluster: Stage, hang: Callable[[Stage], None]) -> None:
-    """Alive and not ready meanwhile; within ten seconds it is gone with status 0, and an older taint of ours is taken off."""
+    """Alive and not ready meanwhile; within ten seconds it is gone with status 0, and older taints of ours are taken off."""
     node = cluster.cluster.world.get("nodes", "node-0001")
     taint = {"key": "rebalancer.dev/hot", "value": "true", "effect": "PreferNoSchedule"}
-    cluster.cluster.world.replace("nodes", {**node, "spec": {**node["spec"], "taints": [taint]}})
+    cluster.cluster.world.replace("nodes", {**node, "spec": {**node["spec"], "taints": [taint, {**taint, "key": "rebalancer.dev/warm"}]}})
     hang(cluster)
     with cluster.process(*RUN, "--mode", "evict") as process:
         assert get(process, "/healthz")[0] == 200

@@ -37,13 +37,14 @@ FENCE_S = 30.0
 NODE = "node-0"
 POD = "fenced"
 HOT = "rebalancer.dev/hot"
+WARM = "rebalancer.dev/warm"
 ABOUT_ANNOTATIONS = "the rebalancer may change only annotations under rebalancer.dev/"
 ABOUT_LABELS = "the rebalancer may not change labels"
 ABOUT_FINALIZERS = "the rebalancer may not change finalizers"
 ABOUT_PODS = "the rebalancer may not change the spec of a pod"
-ABOUT_NODES = "the rebalancer may change nothing of a node's spec but its soft taint"
-ABOUT_TAINTS = "the rebalancer may change only the taint rebalancer.dev/hot"
-ABOUT_EFFECT = "the taint rebalancer.dev/hot may only be PreferNoSchedule"
+ABOUT_NODES = "the rebalancer may change nothing of a node's spec but its soft taints"
+ABOUT_TAINTS = "the rebalancer may change only the taints rebalancer.dev/hot and rebalancer.dev/warm"
+ABOUT_EFFECT = "the taints rebalancer.dev/hot and rebalancer.dev/warm may only be PreferNoSchedule"
 
 
 def kubectl(plane: ControlPlane, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -159,7 +160,9 @@ ALLOWED: tuple[tuple[str, str, Json], ...] = (
     ("its annotation off a pod", "pods", annotation("rebalancer.dev/candidate", None)),
     ("its annotation on a node", "nodes", annotation("rebalancer.dev/load", "{}")),
     ("its soft taint", "nodes", taints(DEDICATED, taint(HOT, "PreferNoSchedule"))),
-    ("its soft taint off", "nodes", taints(DEDICATED)),
+    ("its soft taints of both grades", "nodes", taints(DEDICATED, taint(HOT, "PreferNoSchedule"), taint(WARM, "PreferNoSchedule"))),
+    ("its soft taint of the lower grade", "nodes", taints(DEDICATED, taint(WARM, "PreferNoSchedule"))),
+    ("its soft taints off", "nodes", taints(DEDICATED)),
 )
 DENIED: tuple[tuple[str, str, Json, str], ...] = (
     ("a foreign annotation", "pods", annotation("team.example/note", "changed"), ABOUT_ANNOTATIONS),
@@ -175,6 +178,8 @@ DENIED: tuple[tuple[str, str, Json, str], ...] = (
     ("cordoning", "nodes", {"spec": {"unschedulable": True}}, ABOUT_NODES),
     ("a foreign taint", "nodes", taints(DEDICATED, taint("team.example/mine", "PreferNoSchedule")), ABOUT_TAINTS),
     ("a foreign taint off", "nodes", taints(), ABOUT_TAINTS),
+    ("a taint of its prefix", "nodes", taints(DEDICATED, taint("rebalancer.dev/warmer", "PreferNoSchedule")), ABOUT_TAINTS),
+    ("its other taint with NoSchedule", "nodes", taints(DEDICATED, taint(WARM, "NoSchedule")), ABOUT_EFFECT),
     ("its taint with NoSchedule", "nodes", taints(DEDICATED, taint(HOT, "NoSchedule")), ABOUT_EFFECT),
     ("its taint with NoExecute", "nodes", taints(DEDICATED, taint(HOT, "NoExecute")), ABOUT_EFFECT),
 )

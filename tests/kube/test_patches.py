@@ -8,19 +8,27 @@ from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesNotFound, KubernetesUnreachable
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.operations import node_path, object_path, pod_path
-from rebalancer.kube.patches import TAINT_ATTEMPTS, SoftTaint, add_soft_taint, annotate, remove_soft_taint
+from rebalancer.kube.patches import TAINT_ATTEMPTS, SoftTaint, TaintChange, annotate, set_soft_taints
 from tests.support.scripted_api import Reply, ScriptedApi, status
 
 NODE = "/api/v1/nodes/node-1"
 HOT = SoftTaint(key="rebalancer.dev/hot", value="cpu")
+WARM = SoftTaint(key="rebalancer.dev/warm")
+OWN = (HOT.key, WARM.key)
 OURS = {"key": "rebalancer.dev/hot", "value": "cpu", "effect": "PreferNoSchedule"}
 FOREIGN = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z", "future": {"a": 1}}
+OURS_TOO = {"key": "rebalancer.dev/warm", "effect": "PreferNoSchedule"}
 HARD = {"key": "rebalancer.dev/hot", "effect": "NoSchedule"}
+PUT, TAKEN, NOTHING = TaintChange(put=(HOT.key,)), TaintChange(taken=(HOT.key,)), TaintChange()
 
 
 def node(*taints: dict[str, object], version: str = "7") -> Reply:
     spec: dict[str, object] = {"taints": list(taints)} if taints else {}
     return Reply(body={"kind": "Node", "metadata": {"name": "node-1", "resourceVersion": version}, "spec": spec})
+
+
+def put(client: KubeClient, deadline: Deadline, *wanted: SoftTaint) -> TaintChange:
+    return set_soft_taints(client, "node-1", wanted, own=OWN, deadline=deadline)
 
 
 def patched(api: ScriptedApi) -> list[dict[str, object]]:
@@ -33,7 +41,7 @@ def test_a_taint_is_added_beside_those_of_others_with_the_version_that_was_read(
     """Foreign taints go back as they came, unknown fields included."""
     api.on("GET", NODE, node(FOREIGN))
     api.on("PATCH", NODE, node())
-    assert add_soft_taint(client, "node-1", HOT, deadline=deadline) is True
+    assert put(client, deadline, HOT) == PUT
     assert patched(api) == [{"metadata": {"resourceVersion": "7"}, "spec": {"taints": [FOREIGN, OURS]}}]
     assert api.requests("PATCH")[0].headers["content-type"] == "application/merge-patch+json"
     assert api.requests("PATCH")[0].query == {"fieldManager": "rebalancer"}
@@ -42,7 +50,7 @@ def test_a_taint_is_added_beside_those_of_others_with_the_version_that_was_read(
 def test_a_taint_that_is_there_is_not_patched(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """Idempotent: one read, no write."""
     api.on("GET", NODE, node(FOREIGN, OURS))
-    assert add_soft_taint(client, "node-1", HOT, deadline=deadline) is False
+    assert put(client, deadline, HOT) == NOTHING
     assert api.requests("PATCH") == []
 
 
@@ -50,7 +58,7 @@ def test_another_value_of_our_taint_is_replaced(api: ScriptedApi, client: KubeCl
     """There is one taint of our key and effect afterwards; a harder one of the same key stays."""
     api.on("GET", NODE, node({**OURS, "value": "memory"}, HARD))
     api.on("PATCH", NODE, node())
-    assert add_soft_taint(client, "node-1", HOT, deadline=deadline) is True
+    assert put(client, deadline, HOT) == PUT
     assert patched(api)[0]["spec"] == {"taints": [HARD, OURS]}
 
 
@@ -58,7 +66,7 @@ def test_a_taint_is_removed_and_only_ours(api: ScriptedApi, client: KubeClient, 
     """Another effect of the same key was set by somebody else."""
     api.on("GET", NODE, node(HARD, OURS, FOREIGN))
     api.on("PATCH", NODE, node())
-    assert remove_soft_taint(client, "node-1", HOT.key, deadline=deadline) is True
+    assert put(client, deadline) == TAKEN
     assert patched(api)[0]["spec"] == {"taints": [HARD, FOREIGN]}
 
 
@@ -66,22 +74,46 @@ def test_the_last_taint_is_removed_as_a_null_list(api: ScriptedApi, client: Kube
     """The field goes away altogether."""
     api.on("GET", NODE, node(OURS))
     api.on("PATCH", NODE, node())
-    assert remove_soft_taint(client, "node-1", HOT.key, deadline=deadline) is True
+    assert put(client, deadline) == TAKEN
     assert patched(api)[0]["spec"] == {"taints": None}
 
 
 def test_a_taint_that_is_not_there_is_not_removed(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """Clean-up after a crash may run on every node."""
     api.on("GET", NODE, node(FOREIGN))
-    assert remove_soft_taint(client, "node-1", HOT.key, deadline=deadline) is False
+    assert put(client, deadline) == NOTHING
     assert api.requests("PATCH") == []
+
+
+def test_both_taints_of_a_node_come_in_one_patch(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """No scheduler ever sees the node with one of them; what was there of others keeps its place."""
+    api.on("GET", NODE, node(FOREIGN, HARD))
+    api.on("PATCH", NODE, node())
+    assert put(client, deadline, HOT, WARM) == TaintChange(put=(HOT.key, WARM.key))
+    assert patched(api) == [{"metadata": {"resourceVersion": "7"}, "spec": {"taints": [FOREIGN, HARD, OURS, OURS_TOO]}}]
+
+
+def test_one_goes_and_the_other_comes_in_one_patch(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """A node that has cooled from hot to warm, or that an earlier version tainted."""
+    api.on("GET", NODE, node(OURS, FOREIGN))
+    api.on("PATCH", NODE, node())
+    assert put(client, deadline, WARM) == TaintChange(put=(WARM.key,), taken=(HOT.key,))
+    assert [body["spec"] for body in patched(api)] == [{"taints": [FOREIGN, OURS_TOO]}]
+
+
+def test_of_two_taints_the_one_that_is_missing_is_added(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """The one that is right stays where it is."""
+    api.on("GET", NODE, node(OURS_TOO, FOREIGN))
+    api.on("PATCH", NODE, node())
+    assert put(client, deadline, HOT, WARM) == PUT
+    assert [body["spec"] for body in patched(api)] == [{"taints": [OURS_TOO, FOREIGN, OURS]}]
 
 
 def test_a_writer_in_between_makes_it_start_from_what_is_there_then(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """The taint that another controller added meanwhile survives."""
     api.on("GET", NODE, node(version="7"), node(FOREIGN, version="8"))
     api.on("PATCH", NODE, status(409, "the object has been modified"), node())
-    assert add_soft_taint(client, "node-1", HOT, deadline=deadline) is True
+    assert put(client, deadline, HOT) == PUT
     assert patched(api) == [
         {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [OURS]}},
         {"metadata": {"resourceVersion": "8"}, "spec": {"taints": [FOREIGN, OURS]}},
@@ -92,7 +124,7 @@ def test_a_race_that_somebody_else_ended_for_us_is_no_change(api: ScriptedApi, c
     """Another replica set the same taint: nothing is left to do."""
     api.on("GET", NODE, node(), node(OURS))
     api.on("PATCH", NODE, status(409, "the object has been modified"))
-    assert add_soft_taint(client, "node-1", HOT, deadline=deadline) is False
+    assert put(client, deadline, HOT) == NOTHING
 
 
 def test_a_race_without_end_is_given_up(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
@@ -100,14 +132,14 @@ def test_a_race_without_end_is_given_up(api: ScriptedApi, client: KubeClient, de
     api.on("GET", NODE, node())
     api.on("PATCH", NODE, status(409, "the object has been modified"))
     with pytest.raises(KubernetesConflict):
-        add_soft_taint(client, "node-1", HOT, deadline=deadline)
+        put(client, deadline, HOT)
     assert len(api.requests("PATCH")) == TAINT_ATTEMPTS
 
 
 def test_a_node_that_is_gone_is_said(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """Scaled down meanwhile."""
     with pytest.raises(KubernetesNotFound, match="nodes node-1"):
-        add_soft_taint(client, "node-1", HOT, deadline=deadline)
+        put(client, deadline, HOT)
 
 
 POD = pod_path(namespace="shop", name="web-1")
@@ -160,4 +192,4 @@ def test_a_success_that_no_api_server_said_is_none(api: ScriptedApi, client: Kub
     api.on("GET", "/api/v1/nodes/node-1", node())
     api.on("PATCH", "/api/v1/nodes/node-1", Reply(body=b"OK", content_type="text/plain"))
     with pytest.raises(KubernetesUnreachable, match="no valid JSON"):
-        add_soft_taint(client, "node-1", HOT, deadline=deadline)
+        put(client, deadline, HOT)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rebalancer.detect.classify import detect
 from rebalancer.plan.balance import Balance
+from rebalancer.plan.grades import HOT_TAINT, keys_of
 from rebalancer.plan.method import Bench, Proposal
 from rebalancer.plan.planner import METHODS, Decision, decide, lay_bench
-from rebalancer.plan.steering import soft_tainted, warm_nodes
+from rebalancer.plan.steering import graded, soft_tainted, taints_then, warm_nodes
 from rebalancer.policy.model import DEFAULT_SIGNALS, Mode, Pool, RebalancePolicy, Spec, Steering
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import NOTHING_HAPPENED
@@ -142,6 +144,76 @@ def test_a_taint_is_kept_above_target_and_while_it_would_be_put_anew() -> None:
     assert kept(state(warm=0.6, nearly=0.45, **COOLER)) == {"hot", "warm", "nearly"}
     assert kept(state(hot=0.5, warm=0.6, nearly=0.45, **COOLER)) == {"warm"}
     assert kept(state(warm=0.6, **COOLER), soft_taint=False) == set()
+
+
+def grades(now: ClusterState, **steering: Any) -> dict[str, tuple[str, ...]]:
+    """The last words of the keys that are right for each warm node."""
+    found, wanted = detect(now, Spec()), Steering(**steering)
+    rows = graded(found, wanted, warm_nodes(found, wanted)).tolist()
+    return {name: tuple(key.split("/")[1] for key in keys_of(row)) for name, row in zip(now.nodes.names, rows, strict=True) if any(row)}
+
+
+def test_with_two_grades_hot_nodes_carry_both_taints_and_warm_ones_one() -> None:
+    """Hot is what is over high, confirmed or not; at high itself a node is warm."""
+    now = state(hot=0.8, rising=0.71, at_high=0.7, warm=0.6, nearly=0.45, **COOLER)
+    both, one = ("hot", "warm"), ("warm",)
+    assert grades(now, grades=2) == {"hot": both, "rising": both, "at_high": one, "warm": one, "nearly": one}
+
+
+def test_with_one_grade_every_warm_node_carries_the_same_taint() -> None:
+    """The one that earlier versions know too."""
+    assert grades(state(warm=0.6, nearly=0.45, **COOLER), grades=1) == dict.fromkeys(("hot", "warm", "nearly"), ("hot",))
+
+
+def then(now: ClusterState, *failed: str, **steering: Any) -> dict[str, tuple[str, ...]]:
+    """The last words of the keys that each node will carry when the first pod leaves; nodes with none are left out."""
+    found, wanted = detect(now, Spec()), Steering(**steering)
+    rows = taints_then(
+        now,
+        found,
+        wanted=soft_tainted(found, wanted),
+        right=graded(found, wanted, warm_nodes(found, wanted)),
+        failed=np.array([name in failed for name in now.nodes.names]),
+    )
+    return {
+        name: tuple(key.split("/")[1] for key in keys_of(row)) for name, row in zip(now.nodes.names, rows.tolist(), strict=True) if any(row)
+    }
+
+
+OLDER = {"hot": 0.8, "warm": 0.6, "cool": 0.1, "cooler": 0.1}
+
+
+def older(**loads: float) -> ClusterState:
+    """Every node carries the one taint of an earlier version."""
+    return cluster(nodes=[node(name, load={"cpu": load, "memory": 0.2}, taints=[HOT_TAINT]) for name, load in {**OLDER, **loads}.items()])
+
+
+def test_nodes_that_an_earlier_version_tainted_are_judged_like_our_own() -> None:
+    """What is hot gets the second taint, what is warm another, what is cool loses what it has."""
+    assert then(older(), grades=2) == {"hot": ("hot", "warm"), "warm": ("warm",)}
+    assert then(older(), grades=1) == {"hot": ("hot",), "warm": ("hot",)}
+    assert then(older(hot=0.6), grades=2) == {"hot": ("warm",), "warm": ("warm",)}
+
+
+def test_a_node_that_cannot_be_changed_counts_with_what_it_carries() -> None:
+    """The prediction is of the taints that are there, not of those that were wished for."""
+    assert then(older(), "warm", "cool", grades=2) == {"hot": ("hot", "warm"), "warm": ("hot",), "cool": ("hot",)}
+
+
+def test_the_plan_of_a_failed_patch_is_predicted_without_its_taint() -> None:
+    """The hot node is the emptiest by request: without the taint the replacement would come straight back."""
+    nodes = [node("hot", load={"cpu": 0.95, "memory": 0.2}), node("full", load={"cpu": 0.1, "memory": 0.2})]
+    filler = pod("filler", on="full", cpu=7, uses={"cpu": 0.2, "memory": GIB})
+    now = cluster(nodes=nodes, pods=[pod("web-1", on="hot", cpu=0.1, workload="web", uses={"cpu": 3.0, "memory": GIB}), filler])
+    policy = RebalancePolicy(spec=Spec(steering=Steering(grades=2)))
+    found = detect(now, policy.spec)
+    benches = [
+        lay_bench(state=now, findings=found, policy=policy, history=NOTHING_HAPPENED, mode=Mode.EVICT, untainted=names)
+        for names in ((), ("hot",))
+    ]
+    row = now.pods.names.index("web-1")
+    landings = [bench.destinations.predict(row, now.node_index["hot"]) for bench in benches]
+    assert [type(landing).__name__ for landing in landings] == ["Landing", "NoLanding"]
 
 
 def test_a_pool_that_is_warm_throughout_keeps_no_taint() -> None:

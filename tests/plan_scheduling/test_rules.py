@@ -67,9 +67,9 @@ def test_d7_scores_of_every_plugin_stay_between_0_and_100(state: ClusterState, d
     placements = Placements(state)
     _book_some(data, state, placements)
     width = len(state.nodes.names)
-    tainted = np.array(data.draw(st.lists(st.booleans(), min_size=width, max_size=width)))
+    tainted = np.array(data.draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=width, max_size=width)))
     feasible = np.array(data.draw(st.lists(st.booleans(), min_size=width, max_size=width)))
-    stock = StockScores(state, placements, soft_tainted=tainted)
+    stock = StockScores(state, placements, own_taints=tainted)
     for row in range(len(state.pods.names)):
         for score in stock.by_plugin(row, feasible).values():
             assert score.shape == (int(feasible.sum()),)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rebalancer.plan.grades import HOT_TAINT, SOFT_TAINTS, WARM_TAINT, is_own
 from rebalancer.plan.ledger import Placements
 from rebalancer.plan.stock_scores import StockScores, sample_size
 from rebalancer.state.scheduling import Constraints, NodeTerm, PodTerm, Requirement, SpreadConstraint, Taint, Toleration
@@ -13,6 +16,9 @@ from tests.plan_scheduling.asking import HOSTNAME, ZONE, app, everywhere, names_
 from tests.support.builder import cluster, node, pod
 
 GI = 2.0**30
+HOT, BOTH = (True, False), (True, True)
+"""Which of our soft taints a node will carry."""
+WARM, NONE = (False, True), (False, False)
 
 
 def test_e25_least_allocated_counts_what_is_free_after_the_pod() -> None:
@@ -72,7 +78,7 @@ def test_soft_tainted_nodes_repel_as_if_the_taint_were_there_already() -> None:
     """The hot node is emptiest by request; with the taint the other one wins."""
     state = cluster(nodes=[node("hot", cpu=8), node("cool", cpu=8)], pods=[pod("b", on="cool", cpu=4), pod("p", cpu=1)])
     plain = StockScores(state, Placements(state))
-    steered = StockScores(state, Placements(state), soft_tainted=np.array([True, False]))
+    steered = StockScores(state, Placements(state), own_taints=np.array([HOT, NONE]))
     row = row_of(state, "p")
     assert names_of(state, plain.best(row, everywhere(state))) == {"hot"}
     assert names_of(state, steered.best(row, everywhere(state))) == {"cool"}
@@ -82,7 +88,7 @@ def test_a_hot_taint_that_is_on_the_node_is_not_counted_twice() -> None:
     """Asking for the taint where it is already changes no score."""
     hot = Taint("rebalancer.dev/hot", "true", "PreferNoSchedule")
     state = cluster(nodes=[node("n1", taints=[hot]), node("n2", taints=[Taint("x", "", "PreferNoSchedule"), hot])], pods=[pod("p")])
-    steered = StockScores(state, Placements(state), soft_tainted=np.array([True, True]))
+    steered = StockScores(state, Placements(state), own_taints=np.array([HOT, HOT]))
     assert steered.by_plugin(0, everywhere(state))["TaintToleration"].tolist() == [50, 0]
 
 
@@ -90,8 +96,62 @@ def test_a_hot_taint_that_is_about_to_be_taken_off_repels_nobody() -> None:
     """What counts is who carries it when the pod is placed; other soft taints stay."""
     hot = Taint("rebalancer.dev/hot", "true", "PreferNoSchedule")
     state = cluster(nodes=[node("n1", taints=[hot]), node("n2", taints=[Taint("x", "", "PreferNoSchedule"), hot])], pods=[pod("p")])
-    cooled = StockScores(state, Placements(state), soft_tainted=np.array([False, False]))
+    cooled = StockScores(state, Placements(state), own_taints=np.array([NONE, NONE]))
     assert cooled.by_plugin(0, everywhere(state))["TaintToleration"].tolist() == [100, 0]
+
+
+def test_a_cool_node_is_preferred_to_a_warm_one_and_that_to_a_hot_one() -> None:
+    """One taint more is half of the way where two are the most; without a hot node among them a warm one repels as much as one can."""
+    state = cluster(nodes=[node("hot"), node("warm"), node("cool")], pods=[pod("p")])
+    steered = StockScores(state, Placements(state), own_taints=np.array([BOTH, WARM, NONE]))
+    assert steered.by_plugin(0, everywhere(state))["TaintToleration"].tolist() == [0, 50, 100]
+    assert steered.by_plugin(0, np.array([False, True, True]))["TaintToleration"].tolist() == [0, 100]
+
+
+def test_each_of_our_taints_counts_beside_those_of_others() -> None:
+    """A warm node with a soft taint of somebody else repels as much as a hot one."""
+    state = cluster(nodes=[node("hot"), node("warm", taints=[Taint("x", "", "PreferNoSchedule")]), node("cool")], pods=[pod("p")])
+    steered = StockScores(state, Placements(state), own_taints=np.array([BOTH, WARM, NONE]))
+    assert steered.by_plugin(0, everywhere(state))["TaintToleration"].tolist() == [0, 0, 100]
+
+
+def test_a_pod_that_tolerates_one_of_our_taints_feels_the_other() -> None:
+    """By key; a toleration of everything feels none."""
+    one = Constraints(tolerations=(Toleration("rebalancer.dev/hot", "Exists", "", ""),))
+    every = Constraints(tolerations=(Toleration(operator="Exists"),))
+    state = cluster(nodes=[node("hot"), node("warm"), node("cool")], pods=[pod("p", constraints=one), pod("q", constraints=every)])
+    steered = StockScores(state, Placements(state), own_taints=np.array([BOTH, WARM, NONE]))
+    assert steered.by_plugin(row_of(state, "p"), everywhere(state))["TaintToleration"].tolist() == [0, 0, 100]
+    assert steered.by_plugin(row_of(state, "q"), everywhere(state))["TaintToleration"].tolist() == [100, 100, 100]
+
+
+_taints = st.sampled_from(
+    [*SOFT_TAINTS, Taint("x", "", "PreferNoSchedule"), Taint("y", "z", "PreferNoSchedule"), Taint(HOT_TAINT.key, "", "NoExecute")]
+)
+_tolerations = st.sampled_from(
+    [
+        Toleration(HOT_TAINT.key, "Exists", "", ""),
+        Toleration(WARM_TAINT.key, "Equal", "true", "PreferNoSchedule"),
+        Toleration("x", "Exists", "", ""),
+    ]
+)
+_nodes = st.lists(st.tuples(st.lists(_taints, unique=True, max_size=4), st.tuples(st.booleans(), st.booleans())), min_size=1, max_size=5)
+
+
+@given(nodes=_nodes, tolerations=st.lists(_tolerations, unique=True, max_size=3))
+def test_scores_for_taints_that_are_not_there_yet_are_those_of_nodes_that_have_them(
+    nodes: list[tuple[list[Taint], tuple[bool, bool]]], tolerations: list[Toleration]
+) -> None:
+    """Whatever is on the nodes now, of ours and of others, and whatever the pod tolerates: prediction and scheduler count alike."""
+    wants = Constraints(tolerations=tuple(tolerations))
+    now = cluster(nodes=[node(f"n{i}", taints=taints) for i, (taints, _) in enumerate(nodes)], pods=[pod("p", constraints=wants)])
+    later = [
+        [*(taint for taint in taints if not is_own(taint)), *(taint for taint, on in zip(SOFT_TAINTS, own, strict=True) if on)]
+        for taints, own in nodes
+    ]
+    then = cluster(nodes=[node(f"n{i}", taints=taints) for i, taints in enumerate(later)], pods=[pod("p", constraints=wants)])
+    predicted = StockScores(now, Placements(now), own_taints=np.array([own for _, own in nodes])).by_plugin(0, everywhere(now))
+    assert predicted["TaintToleration"].tolist() == scores(then, "p", "TaintToleration")
 
 
 def test_preferred_node_affinity_is_a_share_of_the_best_node() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -53,6 +54,15 @@ def test_soft_taints_are_announced() -> None:
     """Nodes are written to as well, so the plan says which."""
     text = " ".join(_table(samples.plan()).split())
     assert f"2 nodes to carry the soft taint meanwhile: {samples.HOT_GKE}, {samples.HOT_EC2}." in text
+
+
+def test_hot_nodes_that_carry_both_grades_are_named() -> None:
+    """They repel more than the warm ones beside them."""
+    plan = samples.plan()
+    both = ("rebalancer.dev/hot", "rebalancer.dev/warm")
+    nodes = [msgspec.structs.replace(node, soft_taints=both if node.name == samples.HOT_GKE else both[1:]) for node in plan.nodes]
+    text = " ".join(_table(msgspec.structs.replace(plan, nodes=tuple(nodes))).split())
+    assert f"{samples.HOT_GKE}, {samples.HOT_EC2}; both grades, as they are hot: {samples.HOT_GKE}." in text
 
 
 def test_before_and_after_are_side_by_side() -> None:

@@ -14,6 +14,7 @@ from rebalancer.policy.model import Cooldown, Mode
 from rebalancer.policy.model import Quarantine as QuarantineRules
 from rebalancer.runtime.memory import LandingResult
 from rebalancer.runtime.store import CONFIG_MAP, KEY, ConfigMapStore, ProcessStore
+from rebalancer.simulate.world import updated
 from rebalancer.state.tables import WorkloadRef
 from rebalancer.units import format_time
 from tests.act.plans import FakeActuator
@@ -201,6 +202,28 @@ def test_soft_taints_come_with_the_plan_and_go_when_the_node_has_cooled(here: Vi
     here.pass_time(2)
     cycle(controller)
     assert here.taints() == {}
+
+
+def test_both_grades_come_in_one_patch_and_go_together(here: Village) -> None:
+    """The hot node repels more than a warm one would; no scheduler sees it with half of its taints."""
+    controller, two = here.controller(), orders(steering={"grades": 2})
+    cycle(controller, two)
+    assert here.taints() == {HOT: ["rebalancer.dev/hot", "rebalancer.dev/warm"]}
+    assert here.writes().count(f"PATCH /api/v1/nodes/{HOT}") == 1
+    here.pass_time(2)
+    cycle(controller, two)
+    assert here.taints() == {}
+    assert here.writes().count(f"PATCH /api/v1/nodes/{HOT}") == 2
+
+
+def test_a_node_that_an_earlier_version_tainted_is_brought_in_step(here: Village) -> None:
+    """It carries the one taint that version knew; the first cycle adds the second, once."""
+    node = here.world.get("nodes", HOT)
+    older = {"key": "rebalancer.dev/hot", "value": "true", "effect": "PreferNoSchedule"}
+    here.world.replace("nodes", updated(node, "spec", {"taints": [older]}))
+    cycle(here.controller(), orders(steering={"grades": 2}))
+    assert here.taints() == {HOT: ["rebalancer.dev/hot", "rebalancer.dev/warm"]}
+    assert here.writes().count(f"PATCH /api/v1/nodes/{HOT}") == 1
 
 
 def test_a_policy_without_soft_taints_puts_none_and_takes_off_those_of_before(here: Village) -> None:

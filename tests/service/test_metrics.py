@@ -12,10 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rebalancer.act.annotating_nodes import Kind, PatchResult
 from rebalancer.act.outcome import Outcome, Result
+from rebalancer.act.tainting import TaintResult
 from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.classify import detect
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
+from rebalancer.plan.grades import SOFT_TAINTS
 from rebalancer.plan.model import Plan, RefusedCandidate
 from rebalancer.plan.planner import decide
 from rebalancer.plan.reasons import PlanGate
@@ -25,6 +27,7 @@ from rebalancer.runtime.memory import Landing, LandingResult, OpenMove
 from rebalancer.runtime.metrics import CycleEnd, Metrics
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import NOTHING_HAPPENED, PastEviction
+from rebalancer.state.scheduling import Taint
 from tests.support.builder import NOW, cluster, node, pod
 
 POLICY = built_in_policy(mode=Mode.EVICT)
@@ -117,6 +120,17 @@ def test_counters_stand_at_zero_before_anything_happens() -> None:
         assert now["cycles_total", frozenset({("result", end.value)})] == 0
     for result in Result:
         assert now["moves_total", frozenset({("reason", "balance"), ("mode", "evict"), ("outcome", result.value)})] == 0
+
+
+def test_soft_taints_are_counted_by_grade_and_their_patches_by_result() -> None:
+    """Nodes as the cycle found them; results from a closed set that stands at zero before anything happens."""
+    both = [Taint(taint.key, taint.value, taint.effect) for taint in SOFT_TAINTS]
+    hard = Taint("rebalancer.dev/hot", "true", "NoSchedule")
+    metrics = observed(cluster(nodes=[node("hot", taints=both), node("warm", taints=both[1:]), node("theirs", taints=[hard])], pods=[]))
+    assert (value(metrics, "soft_taints", grade="hot"), value(metrics, "soft_taints", grade="warm")) == (1, 2)
+    assert {value(metrics, "soft_taint_patches_total", result=result.value) for result in TaintResult} == {0}
+    metrics.soft_taint_patched(TaintResult.CONFLICT)
+    assert value(metrics, "soft_taint_patches_total", result="conflict") == 1
 
 
 def test_two_services_in_one_process_do_not_share_counts() -> None:

@@ -36,6 +36,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "early": {key: EARLY[key] for key in ("confirm", "risk", "budgets")},
     "without steering": {"steering": {"softTaint": False}},
+    "two grades": {"steering": {"grades": 2}},
+    "one grade": {"steering": {"grades": 1}},
     "hasty": {
         "confirm": {"windows": 1, "atLeast": 1},
         "budgets": {"perNode": 50, "total": 200, "perWorkload": 5},

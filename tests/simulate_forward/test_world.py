@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rebalancer.plan.grades import carried
 from rebalancer.simulate.forward.happenings import Happening, What, outage
 from rebalancer.simulate.forward.running import lens_of
 from rebalancer.simulate.forward.strategy import Actions
@@ -163,6 +164,19 @@ def test_the_scheduler_keeps_away_from_soft_taints() -> None:
     assert [any(taint.key == "rebalancer.dev/hot" for taint in each) for each in state.nodes.taints] == taints.tolist()
     living.act(living.look(), Actions(soft_taints=np.zeros(8, dtype=bool)))
     assert not any(living.look().state.nodes.taints)
+
+
+def test_nodes_with_both_of_our_taints_are_the_last_resort() -> None:
+    """A pod that finds no node without them goes to the one that carries one; the state shows which node carries which."""
+    living = world(scenario())
+    view = living.look()
+    taints = np.ones((8, 2), dtype=bool)
+    taints[5] = (False, True)
+    living.act(view, Actions(evictions=(some_pod(view.state),), soft_taints=taints))
+    state = living.look().state
+    (fresh,) = np.flatnonzero(state.pods.created_at == living.now).tolist()
+    assert state.pods.node[fresh] == 5
+    assert carried(state.nodes.taints).tolist() == taints.tolist()
 
 
 # ---- what comes from outside ----------------------------------------------------------------------------------------------

@@ -40,9 +40,7 @@ def plan_table(plan: Plan, page: Page, fmt: Format) -> str:
         _moves(sheet, plan.moves, wide=wide)
     if plan.soft_taints:
         sheet.blank()
-        sheet.sentence(
-            f"{counted(len(plan.soft_taints), 'node')} to carry the soft taint meanwhile: {_names(plan.soft_taints, wide=wide)}."
-        )
+        sheet.sentence(_soft_taints(plan, wide=wide))
     if plan.refused:
         sheet.title(f"Refused candidates ({len(plan.refused)})")
         _all_refused(sheet, plan) if wide else _refused_by_gate(sheet, plan)
@@ -137,6 +135,14 @@ def _before_and_after(sheet: Sheet, summary: Summary) -> None:
         rows.append(Row(("unknown nodes", Cell(f"{summary.unknown_nodes:,}", "yellow"), f"{summary.unknown_nodes:,}")))
     sheet.blank()
     sheet.grid(columns, rows)
+
+
+def _soft_taints(plan: Plan, *, wide: bool) -> str:
+    """Which nodes are written to besides pods; the hot ones by name where they carry more than the others."""
+    several = {node.name for node in plan.nodes if len(node.soft_taints) > 1}
+    both = tuple(name for name in plan.soft_taints if name in several)
+    hot = f"; both grades, as they are hot: {_names(both, wide=wide)}" if both else ""
+    return f"{counted(len(plan.soft_taints), 'node')} to carry the soft taint meanwhile: {_names(plan.soft_taints, wide=wide)}{hot}."
 
 
 def _names(names: tuple[str, ...], *, wide: bool) -> str:

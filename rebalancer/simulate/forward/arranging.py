@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rebalancer.errors import ScenarioError
+from rebalancer.plan.grades import SOFT_TAINTS
 from rebalancer.policy.hotness import Metrics
 from rebalancer.simulate.forward.chance import Stream, stream
 from rebalancer.simulate.forward.gauges import Gauges, Lens, Timing
@@ -33,7 +34,7 @@ def arrange(ground: Ground, *, seed: int) -> IntArray:
     nodes, signals = len(ground.nodes.names), len(ground.signals)
     gauges = Gauges(start=ground.start, timing=Timing(1.0, 0.0), lens=Lens(1.0, "mean", 1, 1.0), nodes=nodes, signals=signals, pods=1)
     observer = Observer(ground, pods, gauges, metrics=Metrics(), lens=Lens(1.0, "mean", 1, 1.0))
-    around = Surroundings(ground.nodes.ready, np.zeros(nodes, dtype=np.bool_), {}, ground.controllers)
+    around = Surroundings(ground.nodes.ready, np.zeros((nodes, len(SOFT_TAINTS)), dtype=np.bool_), {}, ground.controllers)
     view = observer.skeleton(ground.start, around)
     placed = np.full(len(slots.owner), NOT_YET, dtype=np.int64)
     for pod, node in Placing(rng).place(view.state):

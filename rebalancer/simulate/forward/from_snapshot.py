@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebalancer.plan.tolerations import HOT_TAINT
+from rebalancer.plan.grades import is_own
 from rebalancer.simulate.forward.demand import steady
 from rebalancer.simulate.forward.gauges import Timing
 from rebalancer.simulate.forward.ground import BudgetRules, Ground, NodeColumns, OwnerColumns, Renewal, SlotColumns
@@ -69,7 +69,7 @@ def _nodes(state: ClusterState) -> NodeColumns:
         names=nodes.names,
         labels=nodes.labels,
         annotations=nodes.annotations,
-        taints=tuple(tuple(taint for taint in taints if taint.key != HOT_TAINT.key) for taints in nodes.taints),
+        taints=tuple(tuple(taint for taint in taints if not is_own(taint)) for taints in nodes.taints),
         unschedulable=nodes.unschedulable.copy(),
         ready=nodes.ready.copy(),
         created_at=nodes.created_at.copy(),

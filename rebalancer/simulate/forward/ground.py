@@ -34,7 +34,7 @@ class NodeColumns:
     labels: tuple[Mapping[str, str], ...]
     annotations: tuple[Mapping[str, str], ...]
     taints: tuple[tuple[Taint, ...], ...]
-    """Without this project's soft taint, which the world puts on and takes off."""
+    """Without this project's soft taints, which the world puts on and takes off."""
     unschedulable: BoolArray
     ready: BoolArray
     """(nodes,) at the start."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rebalancer.plan.tolerations import HOT_TAINT
+from rebalancer.plan.grades import SOFT_TAINTS
 from rebalancer.policy.hotness import Metrics
 from rebalancer.simulate.forward.gauges import Gauges, Lens
 from rebalancer.simulate.forward.ground import Ground
@@ -33,10 +33,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What of nodes and owners changes. ``ready``, ``soft_tainted`` (nodes,); ``rolling``: owner row -> why, in words."""
+    """What of nodes and owners changes. ``ready`` (nodes,); ``soft_taints`` (nodes, taints); ``rolling``: owner row -> why, in words."""
 
     ready: BoolArray
-    soft_tainted: BoolArray
+    soft_taints: BoolArray
     rolling: Mapping[int, str]
     controllers: tuple[str, ...]
 
@@ -71,7 +71,6 @@ class Observer:
         self._cached: tuple[int, _Fixed] | None = None
         pairs = [(slot, budget) for slot, rows in enumerate(ground.slots.budgets) for budget in rows]
         self._covered: IntArray = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        self._tainted = tuple((*taints, HOT_TAINT) for taints in ground.nodes.taints)
 
     def look(self, at: float, around: Surroundings) -> View:
         """What a controller sees at ``at``."""
@@ -144,10 +143,10 @@ class Observer:
 
     def _node_table(self, around: Surroundings, readings: Readings) -> Nodes:
         nodes = self._ground.nodes
-        marked = around.soft_tainted.tolist()
         taints = nodes.taints
-        if any(marked):
-            taints = tuple([with_ if own else without for own, with_, without in zip(marked, self._tainted, taints, strict=True)])
+        if around.soft_taints.any():
+            own = [tuple(taint for taint, on in zip(SOFT_TAINTS, marks, strict=True) if on) for marks in around.soft_taints.tolist()]
+            taints = tuple([(*others, *ours) if ours else others for others, ours in zip(taints, own, strict=True)])
         return Nodes(
             names=nodes.names,
             labels=nodes.labels,

@@ -23,7 +23,8 @@ class Actions:
     evictions: tuple[int, ...] = ()
     """Rows in ``state.pods``, in the order in which they are tried."""
     soft_taints: BoolArray | None = None
-    """(nodes,): who carries the soft taint from now on; None changes nothing. It is put on before the first eviction."""
+    """(nodes, `plan.grades.SOFT_TAINTS`): who carries which of our soft taints from now on; (nodes,): who carries one, for strategies that
+    know no grades. None changes nothing. They are put on before the first eviction."""
     memory: object = None
     """What `Strategy.decide` gets in the next cycle."""
     undecided: str = ""

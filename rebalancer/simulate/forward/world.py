@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalancer.plan.grades import HOT, SOFT_TAINTS
 from rebalancer.policy.hotness import Metrics
 from rebalancer.simulate.forward.arranging import NOT_YET
 from rebalancer.simulate.forward.chance import Stream, stream
@@ -72,7 +73,7 @@ class ForwardWorld:
         self._demand = Demand(setting.demand, stream(setting.seed, Stream.NOISE), start=ground.start)
         self._calendar = Calendar(setting.happenings)
         self._ready: BoolArray = ground.nodes.ready.copy()
-        self._soft: BoolArray = np.zeros(len(ground.nodes.names), dtype=np.bool_)
+        self._soft: BoolArray = np.zeros((len(ground.nodes.names), len(SOFT_TAINTS)), dtype=np.bool_)
         self._cpu = ground.signal_column.get(CPU, -1)
         self._free_cpu: FloatArray = np.maximum(ground.nodes.capacity - ground.nodes.system, 0.0)[:, self._cpu]
         self._tally = tally
@@ -81,8 +82,8 @@ class ForwardWorld:
             self.tick()
 
     @property
-    def soft_tainted(self) -> BoolArray:
-        """(nodes,)."""
+    def soft_taints(self) -> BoolArray:
+        """(nodes, taints)."""
         return self._soft.copy()
 
     @property
@@ -97,7 +98,7 @@ class ForwardWorld:
     def act(self, view: View, actions: Actions) -> tuple[int, ...]:
         """Carry out what a strategy decided on the view of this moment; returns the rows of the state whose eviction was accepted."""
         if actions.soft_taints is not None:
-            self._soft = np.asarray(actions.soft_taints, dtype=np.bool_).copy()
+            self._soft = _by_taint(actions.soft_taints)
         api = EvictionApi(view.state)
         accepted: list[int] = []
         for pod in actions.evictions:
@@ -250,6 +251,16 @@ class ForwardWorld:
             old = departed[pods.gone_at[departed] < self.now - self._gauges.forget_s]
             self._gauges.forget(old)
             pods.release(old)
+
+
+def _by_taint(soft_taints: BoolArray) -> BoolArray:
+    """(nodes, taints); a strategy without grades puts the one that stands alone."""
+    given = np.asarray(soft_taints, dtype=np.bool_)
+    if given.ndim == 2:
+        return given.copy()
+    marked = np.zeros((len(given), len(SOFT_TAINTS)), dtype=np.bool_)
+    marked[:, HOT] = given
+    return marked
 
 
 def _sum_by_node(node: IntArray, demand: FloatArray, *, nodes: int) -> FloatArray:
