@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -65,6 +66,9 @@ def extender(
     with closing(extender_client(session)) as client:
         _say_how_it_starts(session, client)
         with extending(session, client, clock=SystemClock()) as running:
+            # What is here now stays to the end: no collection of garbage shall go through it while somebody waits for an answer.
+            gc.collect()
+            gc.freeze()
             scheme = "http" if session.settings.extender.cert_file is None else "https"
             log.info("serving", listen=str(running.server.address), scheme=scheme)
             stop.wait()

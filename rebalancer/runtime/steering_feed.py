@@ -140,7 +140,8 @@ class SteeringFeed:
 
     def _is_plausible(self, known: Known[NodeLoadWire]) -> bool:
         """A cluster that has lost all its nodes at once is more likely an API server that has lost its data."""
-        return bool(known.items) or not self._table.columns.names
+        view = self._steering.view
+        return bool(known.items) or view is None or not view.names
 
     def _follow_files(self, at: float) -> bool:
         if at < self._files_at:

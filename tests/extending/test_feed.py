@@ -115,6 +115,20 @@ def test_a_cluster_that_has_lost_all_its_nodes_is_not_believed() -> None:
     assert passed(here, "idle", "hot") == ["idle", "hot"]
 
 
+def test_it_is_not_believed_after_an_edit_of_the_policy_either(tmp_path: Path) -> None:
+    """Though then everything is read again."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY % (50, 70))
+    here = scene(policy=file)
+    here.nodes({"hot": load(0.9), "idle": load(0.0)})
+    here.step()
+    file.write_text(POLICY % (50, 80))
+    here.pass_time(5)
+    here.nodes({})
+    here.step()
+    assert passed(here, "idle", "hot") == ["idle"]
+
+
 def test_an_empty_cluster_is_known_to_be_empty() -> None:
     """From the start: nobody waits for it."""
     here = scene()
