@@ -100,6 +100,6 @@ def _say_how_it_starts(session: Session, client: KubeClient) -> None:
         refuse_all=chosen.refuse_all,
         refresh_s=chosen.refresh,
         oldest_view_s=chosen.oldest_view,
-        gpushare=chosen.gpushare,
+        gpushare=chosen.gpushare.enabled,
         api_server=client.server,
     )

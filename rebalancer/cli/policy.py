@@ -30,6 +30,7 @@ Account = Annotated[
     typer.Option("--account", help="Its service account, and the prefix of the roles' names; default: rebalancer, or rebalancer-extender."),
 ]
 ForExtender = Annotated[bool, typer.Option("--extender", help="Those of `rebalancer extender` instead.")]
+ForSharing = Annotated[bool, typer.Option("--gpushare", help="With --extender: also those of the gpushare verbs, which bind pods.")]
 PolicyArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The policy file.", show_default=False)]
 
 
@@ -103,14 +104,18 @@ def rbac(
     lease: LeaseName = "rebalancer",
     state: StateName = None,
     extender: ForExtender = False,
+    gpushare: ForSharing = False,
 ) -> None:
     """Print the roles and bindings that a policy needs, and nothing more, as YAML for kubectl."""
+    from rebalancer.errors import UsageError
     from rebalancer.policy.loader import load_policy
-    from rebalancer.runtime.rights import extender_roles, roles_for
+    from rebalancer.runtime.rights import extender_roles, gpushare_roles, roles_for
 
+    if gpushare and not extender:
+        raise UsageError("--gpushare is for the rights of the extender", remedy="give --extender too")
     policy, memory = load_policy(file), state or f"{lease}-state"
     if extender:
-        roles = extender_roles(namespace=namespace, memory=memory)
+        roles = extender_roles(namespace=namespace, memory=memory) + (gpushare_roles(namespace=namespace) if gpushare else ())
     else:
         roles = roles_for(policy.spec, mode or policy.spec.mode, namespace=namespace, lease=lease, memory=memory)
     _print_roles(roles, namespace=namespace, account=account or ("rebalancer-extender" if extender else "rebalancer"))
@@ -123,7 +128,7 @@ def _print_roles(roles: Sequence[Role], *, namespace: str, account: str) -> None
     for role in roles:
         group, kind = "rbac.authorization.k8s.io", "Role" if role.namespaced else "ClusterRole"
         name = f"{account}-{role.name}"
-        metadata = {"name": name, "namespace": namespace} if role.namespaced else {"name": name}
+        metadata = {"name": name, "namespace": role.elsewhere or namespace} if role.namespaced else {"name": name}
         subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
         documents += [
             {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, "rules": role.rules()},

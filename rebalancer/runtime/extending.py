@@ -26,12 +26,15 @@ from rebalancer.runtime.extender_metrics import ExtenderMetrics
 from rebalancer.runtime.extender_routes import Knowledge, extender_routes
 from rebalancer.runtime.extender_server import ExtenderServer
 from rebalancer.runtime.feed_notes import FeedNotes
+from rebalancer.runtime.gpushare.metrics import ShareMetrics
+from rebalancer.runtime.gpushare.service import GpuShareService, ShareNotes
 from rebalancer.runtime.health import Check
 from rebalancer.runtime.judges import Judges
 from rebalancer.runtime.serving.certificate import Certificate
 from rebalancer.runtime.session import Session
 from rebalancer.runtime.steering_feed import Sources, SteeringFeed, keeps_for_s
 from rebalancer.settings.model import Settings
+from rebalancer.steer.gpushare.device_load import Ceilings
 
 PAGE_SIZE = 100
 """At most: a page is decoded in one go, and no question is answered meanwhile."""
@@ -62,13 +65,20 @@ def extending(session: Session, client: KubeClient, *, clock: Clock) -> Iterator
     feed = SteeringFeed(sources, settings.extender, clock=clock, metrics=metrics, notes=notes)
     knowledge = Knowledge(feed.steering, feed.hold)
     threads = _Threads(client, bound, feed, notes)
+    sharing = _sharing(settings, client, clock=clock, metrics=metrics)
 
     def live() -> tuple[Check, ...]:
-        return (_runs("watches", kept.alive()), *threads.checks())
+        return (_runs("watches", kept.alive()), *threads.checks(), *(() if sharing is None else (_runs("gpushare", sharing.alive()),)))
+
+    def ready() -> tuple[Check, ...]:
+        return () if sharing is None else (sharing.check(),)
 
     server = ExtenderServer(
         settings.extender.listen,
-        routes=extender_routes(knowledge, clock=clock, metrics=metrics, live=live),
+        routes={
+            **extender_routes(knowledge, clock=clock, metrics=metrics, live=live, ready=ready),
+            **({} if sharing is None else sharing.routes()),
+        },
         certificate=_certificate(settings, metrics),
         lost=metrics.lost,
     )
@@ -76,6 +86,8 @@ def extending(session: Session, client: KubeClient, *, clock: Clock) -> Iterator
         stack.callback(server.close)
         stack.enter_context(kept)
         stack.enter_context(threads)
+        if sharing is not None:
+            stack.enter_context(sharing)
         server.start()
         # Closed before what it answers by, and once more by the stack if something above fails.
         stack.callback(server.close)
@@ -97,6 +109,23 @@ def extender_client(session: Session) -> KubeClient:
 def _state(settings: Settings) -> Resource[ConfigMapWire] | None:
     """Where the controller keeps its open moves; None where none is to be reserved for."""
     return one_config_map(namespace=settings.namespace, name=settings.memory_name) if settings.extender.reservation else None
+
+
+def _sharing(settings: Settings, client: KubeClient, *, clock: Clock, metrics: ExtenderMetrics) -> GpuShareService | None:
+    """What serves the verbs of the gpushare extender; None when they are off."""
+    chosen = settings.extender.gpushare
+    if not chosen.enabled:
+        return None
+    return GpuShareService(
+        client,
+        namespace=settings.namespace,
+        now=clock.now,
+        ceilings=Ceilings(busy=chosen.busy_ceiling / 100, memory=chosen.memory_ceiling / 100),
+        relist_s=settings.kubernetes.relist,
+        bind_s=chosen.bind_timeout,
+        notes=ShareNotes(metrics.watch_restarted),
+        metrics=ShareMetrics(registry=metrics.registry),
+    )
 
 
 def _certificate(settings: Settings, metrics: ExtenderMetrics) -> Certificate | None:

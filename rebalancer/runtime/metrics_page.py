@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from rebalancer.policy.reference import table
 from rebalancer.runtime.extender_metrics import ExtenderMetrics
+from rebalancer.runtime.gpushare.metrics import ShareMetrics
 from rebalancer.runtime.metric_snapshot import GAUGES, PREFIX
 from rebalancer.runtime.metrics import Metrics
 
@@ -45,9 +46,19 @@ def metrics_markdown() -> str:
     head = ("metric", "type", "labels", "meaning")
     service, extender = _Recording(), _Recording()
     Metrics(registry=service)
+    sharing = _Recording()
     ExtenderMetrics(registry=extender)
-    parts = {"The service": _declared(service), "The cluster": _observed(), "The extender": _declared(extender)}
-    words = {"The extender": "`rebalancer extender` serves these, and nothing of the above.\n\n"}
+    ShareMetrics(registry=sharing)
+    parts = {
+        "The service": _declared(service),
+        "The cluster": _observed(),
+        "The extender": _declared(extender),
+        "Sharing of GPUs": _declared(sharing),
+    }
+    words = {
+        "The extender": "`rebalancer extender` serves these, and nothing of the above.\n\n",
+        "Sharing of GPUs": "`rebalancer extender` serves these too, with `extender.gpushare.enabled`.\n\n",
+    }
     sections = [f"## {name}\n\n{words.get(name, '')}{table(head, rows)}" for name, rows in parts.items()]
     return "\n".join([_HEAD, *sections])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rebalancer.kube.gpu_sharing import UNHEALTHY_NAMESPACE
 from rebalancer.kube.operations import describe
 from rebalancer.kube.resources import ALL_LISTS, WATCHED
 from rebalancer.policy.model import Mode, Spec
@@ -49,11 +50,12 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A power. ``namespaced``: a Role in the controller's own namespace, not a ClusterRole."""
+    """A power. ``namespaced``: a Role in the controller's own namespace, not a ClusterRole; ``elsewhere``: in that namespace instead."""
 
     name: str
     rights: tuple[Right, ...]
     namespaced: bool = False
+    elsewhere: str = ""
 
     def rules(self) -> list[dict[str, list[str]]]:
         """As RBAC writes them: rights that differ only in the resource, or only in the verb, share a rule."""
@@ -137,6 +139,19 @@ def extender_roles(*, namespace: str, memory: str = MEMORY, reservations: bool =
         state = [Right(verb, "", "configmaps", namespace=namespace, name=memory) for verb in ("list", "watch")]
         roles.append(Role("recall", tuple(state), namespaced=True))
     return tuple(roles)
+
+
+def gpushare_roles(*, namespace: str) -> tuple[Role, ...]:
+    """What the verbs of the gpushare extender need beside `extender_roles`: to bind pods, to keep registers in ``namespace``, and to read
+    which devices are unhealthy."""
+    binding = [Right("get", "", "pods"), Right("patch", "", "pods"), Right("create", "", "pods", "binding")]
+    registers = [Right(verb, "", "configmaps", namespace=namespace) for verb in ("get", "list", "create", "update", "delete")]
+    unhealthy = [Right(verb, "", "configmaps", namespace=UNHEALTHY_NAMESPACE) for verb in ("list", "watch")]
+    return (
+        Role("share", tuple(binding)),
+        Role("register", tuple(registers), namespaced=True),
+        Role("health", tuple(unhealthy), namespaced=True, elsewhere=UNHEALTHY_NAMESPACE),
+    )
 
 
 def writing_rights(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> Sequence[Right]:

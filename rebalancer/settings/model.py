@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from rebalancer.errors import SettingsError
 from rebalancer.policy.document import KeyPath
 from rebalancer.policy.model import Mode, RebalancePolicy
-from rebalancer.policy.quantities import Duration, MisplacedValue, TimeZone
+from rebalancer.policy.quantities import Duration, MisplacedValue, Percent, TimeZone
 from rebalancer.settings.listen import Listen, ListenAddress
 
 ENV_PREFIX = "REBALANCER_"
@@ -170,6 +170,19 @@ class TlsSettings(_Part):
         return self
 
 
+class GpuShareSettings(_Part):
+    """The verbs of the gpushare extender, for clusters that share GPUs by memory. They bind pods, so they need more rights."""
+
+    enabled: bool = False
+    """Serve them beside the others, below ``/gpushare-scheduler``."""
+    busy_ceiling: Percent = 90.0
+    """A device that is measured to be busy for more of the time than that is avoided while another one fits. 100: none is."""
+    memory_ceiling: Percent = 90.0
+    """The same for the share of its memory that is really in use."""
+    bind_timeout: Duration = Field(default=4.0, ge=1, le=60)
+    """For one binding; at least one second less than the ``httpTimeout`` that kube-scheduler has for this extender."""
+
+
 class ExtenderSettings(_Part):
     """`rebalancer extender`: what kube-scheduler asks, and what it is answered by."""
 
@@ -196,8 +209,8 @@ class ExtenderSettings(_Part):
     """The least time from one view of the nodes to the next."""
     oldest_view: Duration = Field(default=600.0, ge=10, le=86400)
     """When the API server has been gone for that long, every node passes and all score alike."""
-    gpushare: bool = False
-    """Serve the verbs of the gpushare extender too."""
+    gpushare: GpuShareSettings = GpuShareSettings()
+    """Sharing of GPUs by memory."""
 
     @model_validator(mode="after")
     def _both(self) -> ExtenderSettings:

@@ -13,6 +13,7 @@ from rebalancer.settings.listen import ListenAddress
 from rebalancer.settings.loading import FLAGS, SETTINGS_VARIABLE, leaves, variable_of
 from rebalancer.settings.model import (
     ExtenderSettings,
+    GpuShareSettings,
     KubernetesSettings,
     LeaderElectionSettings,
     LeaseName,
@@ -39,6 +40,7 @@ PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("leader_election", LeaderElectionSettings),
     ("tls", TlsSettings),
     ("extender", ExtenderSettings),
+    ("extender.gpushare", GpuShareSettings),
     ("log", LogSettings),
 )
 """(section of the file, its model), in the order of the page."""
@@ -92,7 +94,7 @@ def _section(section: str, model: type[BaseModel]) -> str:
 
 def _rows(section: str, model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
     for path in leaves():
-        if path[:-1] != ((section,) if section else ()):
+        if path[:-1] != (tuple(section.split(".")) if section else ()):
             continue
         key = ".".join(path)
         flag = FLAGS.get(key)

@@ -102,6 +102,21 @@ def test_policy_rbac_prints_what_the_extender_needs(capsys: pytest.CaptureFixtur
     assert {s["name"] for d in documents if "subjects" in d for s in d["subjects"]} == {"rebalancer-extender"}
 
 
+def test_policy_rbac_prints_what_sharing_gpus_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Binding, the registers in its own namespace, and the ConfigMaps of unhealthy devices; nothing of it without the option."""
+    arguments = ["policy", "rbac", str(ROOT / "config" / "policy.yaml"), "-n", "ops", "--gpushare"]
+    assert run(arguments) == 2
+    capsys.readouterr()
+    assert run([*arguments, "--extender"]) == 0
+    documents = list(yaml.safe_load_all(capsys.readouterr().out))
+    pods = {("", "pods/binding", "create", ""), *(("", "pods", verb, "") for verb in ("get", "patch"))}
+    maps = {("", "configmaps", verb, "") for verb in ("get", "list", "create", "update", "delete", "watch")}
+    assert {right for right in granted(documents) if right[2] not in ("list", "watch") or (right[1] == "configmaps" and not right[3])} == (
+        pods | maps
+    )
+    assert {d["metadata"].get("namespace") for d in documents if d["kind"] == "Role"} == {"ops", "kube-system"}
+
+
 def test_policy_rbac_follows_the_names_of_lease_and_state(capsys: pytest.CaptureFixture[str]) -> None:
     """Of several controllers each may use its own alone; the state is named after the Lease unless it is named itself."""
     arguments = ["policy", "rbac", str(ROOT / "config" / "policy.yaml"), "--mode", "evict", "-n", "ops", "--lease", "gpu"]

@@ -7,11 +7,14 @@ import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from rebalancer.kube.client import KubeClient
+from rebalancer.kube.operations import describe
 from rebalancer.runtime.gpushare.service import GpuShareService
+from rebalancer.runtime.rights import extender_roles, gpushare_roles
 from rebalancer.simulate.faults import Act, Fault
 from tests.gpushare.kit import ASK, EACH, bind_question, filter_question, gpu_node
 from tests.gpushare.live import Scene, asking, held_on, scene
@@ -202,6 +205,32 @@ def test_before_the_cluster_is_read_nothing_is_refused_and_nothing_bound(stage: 
         assert "pods have not been read yet" in json.loads(ask("GET", "/gpushare-scheduler/inspect")[1])["error"]
         assert not service.check().passed
     client.close()
+
+
+def test_no_request_needs_more_than_the_rights_that_are_listed(stage: Scene) -> None:
+    """Lists, watches, a binding, one that is overtaken, and registers that are deleted."""
+    roles = (*extender_roles(namespace="rebalancer", reservations=False), *gpushare_roles(namespace="rebalancer"))
+    allowed = {(right.verb, right.path, right.namespace) for role in roles for right in role.rights}
+    with stage.service() as service:
+        stage.cluster.faults.add(Fault(Act.DROP, method="POST", path="/binding", count=1))
+        assert service.bind(bind_question(stage.pod("open", ASK), "n1")).status == 500
+        with (
+            mock.patch("rebalancer.runtime.gpushare.registers.PATIENCE_S", -1.0),
+            mock.patch("rebalancer.runtime.gpushare.binder.UNHEARD_S", -1.0),
+        ):
+            service.binder.sweep()
+        assert service.bind(bind_question(stage.pod("p", ASK), "n1")).status == 200
+        stage.world.remove("nodes", "n1")
+        eventually(lambda: service.book.node("n1") is None)
+        assert service.binder.purge() == 1
+    seen: set[tuple[str, str, str]] = set()
+    for request in stage.cluster.api.requests.all():
+        operation = describe(request.method, request.path)
+        verb = "watch" if request.query.get("watch") else operation.verb
+        seen.add((verb, operation.resource, operation.namespace if operation.resource == "configmaps" else ""))
+    assert seen <= allowed, seen - allowed
+    assert {("create", "pods/binding", ""), ("patch", "pods", ""), ("delete", "configmaps", "rebalancer")} <= seen
+    assert "rebalancer.dev/gpu-binding" not in stage.get("open")["metadata"]["annotations"]
 
 
 def test_several_services_bind_at_the_same_time(stage: Scene) -> None:

@@ -1,15 +1,14 @@
-"""The verbs as handlers of requests, and the threads behind them: watches, and a look at bindings of which nothing was
-heard.
-"""
+"""The verbs as handlers of requests, and the threads behind them: watches, and a look at bindings of which nothing was heard."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import Protocol
 from urllib.parse import unquote
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from rebalancer import __version__
 from rebalancer.errors import KubernetesError
@@ -18,7 +17,8 @@ from rebalancer.kube.gpu_sharing import GpuSharing
 from rebalancer.kube.watch import Restart, WatchTiming
 from rebalancer.runtime.gpushare.binder import BIND_S, BindEnd, Binder, BindResult
 from rebalancer.runtime.gpushare.book import ShareBook
-from rebalancer.runtime.gpushare.feeds import FeedReport, Feeds
+from rebalancer.runtime.gpushare.feeds import Feeds
+from rebalancer.runtime.gpushare.metrics import ShareMetrics
 from rebalancer.runtime.health import Check
 from rebalancer.runtime.serving.messages import TEXT, Answer, Handler
 from rebalancer.steer.gpushare.binding import BindArgs, bind_answer, read_bind_args
@@ -34,19 +34,14 @@ _JOIN_S = 0.8
 log = structlog.get_logger(__name__)
 
 
-class ShareReport(FeedReport, Protocol):
-    """Who counts what happens, from any thread."""
+class ShareNotes:
+    """Says what somebody should know, and counts the restarts of watches. ``restarts``: where they are counted."""
 
-    def filtered(self, *, nodes: int, refused: int, error: bool) -> None: ...
-
-    def ended(self, end: BindEnd) -> None:
-        """A request to bind has been answered."""
-
-
-class Quiet:
-    """A report that logs what somebody should know, and counts nothing."""
+    def __init__(self, restarts: Callable[[str, Restart], None] = lambda resource, reason: None) -> None:
+        self._restarts = restarts
 
     def restarted(self, resource: str, reason: Restart) -> None:
+        self._restarts(resource, reason)
         log.debug("watch restarted", resource=resource, reason=reason.value)
 
     def forbidden(self, resource: str, error: KubernetesError) -> None:
@@ -57,12 +52,6 @@ class Quiet:
 
     def not_listed(self, resource: str, error: KubernetesError) -> None:
         log.warning("a list for shared GPUs has failed and is tried again", resource=resource, error=error.message, remedy=error.remedy)
-
-    def filtered(self, *, nodes: int, refused: int, error: bool) -> None:
-        """Nobody counts."""
-
-    def ended(self, end: BindEnd) -> None:
-        """Nobody counts."""
 
 
 class GpuShareService:
@@ -79,12 +68,14 @@ class GpuShareService:
         relist_s: float = 600.0,
         bind_s: float = BIND_S,
         timing: WatchTiming | None = None,
-        report: ShareReport | None = None,
+        notes: ShareNotes | None = None,
+        metrics: ShareMetrics | None = None,
+        timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         """``namespace``: where registers are kept. ``now``: Unix seconds. ``loads``: measurements; the annotations of nodes without one."""
         self.book = ShareBook()
-        self._report = report or Quiet()
-        self._feeds = Feeds(client, self.book, report=self._report, relist_s=relist_s, timing=timing)
+        self._metrics, self._timer = metrics or ShareMetrics(registry=CollectorRegistry()), timer
+        self._feeds = Feeds(client, self.book, report=notes or ShareNotes(), relist_s=relist_s, timing=timing)
         self.binder = Binder(
             GpuSharing(client, namespace),
             self.book,
@@ -143,16 +134,18 @@ class GpuShareService:
             answer = filter_nodes(body, most_free=None)
         if answer.error:
             log.warning("a question cannot be read; is it kube-scheduler that asks?", verb="filter", reason=answer.error)
-        self._report.filtered(nodes=answer.nodes, refused=answer.refused, error=bool(answer.error))
+        self._metrics.filtered(nodes=answer.nodes, refused=answer.refused)
         return Answer(OK, answer.body)
 
     def bind(self, body: bytes) -> Answer:
+        began = self._timer()
         try:
-            args = read_bind_args(body)
+            result = self._bound(read_bind_args(body))
         except Unreadable as problem:
             log.warning("a question cannot be read; is it kube-scheduler that asks?", verb="bind", reason=str(problem))
-            return self._ended(BindResult(BindEnd.UNREADABLE, f"rebalancer gpushare, bind: {problem}"))
-        return self._ended(self._bound(args))
+            result = BindResult(BindEnd.UNREADABLE, f"rebalancer gpushare, bind: {problem}")
+        self._metrics.ended(result.end, seconds=self._timer() - began)
+        return Answer(*bind_answer(result.error))
 
     def _bound(self, args: BindArgs) -> BindResult:
         if not self.ready():
@@ -169,10 +162,6 @@ class GpuShareService:
         else:
             log.info("a pod was bound to a shared GPU", pod=args.pod, node=args.node, device=result.device)
         return result
-
-    def _ended(self, result: BindResult) -> Answer:
-        self._report.ended(result.end)
-        return Answer(*bind_answer(result.error))
 
     def inspect(self) -> Answer:
         also = (*(f"{name} have not been read yet" for name in self._feeds.unread()), *self.book.oddities())
