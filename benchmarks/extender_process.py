@@ -27,7 +27,8 @@ from rebalancer.steer.own_score import Marks
 
 def main(arguments: Sequence[str]) -> int:
     scene, now = msgspec.json.decode(arguments[0].encode(), type=Scene), time.time()
-    own = OwnJudge(Marks(target=np.full(4, 0.55), high=np.full(4, 0.7), deviations=1.0))
+    marks = Marks(target=np.full((scene.nodes, 4), 0.55), high=np.full((scene.nodes, 4), 0.7), deviations=1.0)  # as of several pools
+    own = OwnJudge(marks)
     judge: Judge = own if scene.judge == "own" else DynamicJudge()
     steering = Steering(known_nodes(scene, now=now), judge, oldest_view_s=3600.0, reservations=reserved(scene, now=now))
     metrics = ExtenderMetrics()

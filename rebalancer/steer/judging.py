@@ -1,6 +1,7 @@
 """Two ways to judge nodes by a view of them, behind one small interface: the Dynamic-Scheduler's and our own.
 
-A judge refuses and scores; it does not know of HTTP, nor of the nodes that were asked about.
+A judge refuses and scores; it does not know of HTTP. It judges every node of the view, column by column, and then picks those that were
+asked about: of thousands of nodes, taking rows of each column costs more than judging them, and a question is about most of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rebalancer.steer.dynamic import (
 )
 from rebalancer.steer.lineage import Lineage
 from rebalancer.steer.load_annotations import signal_of
-from rebalancer.steer.node_view import UNKNOWN_NODE, NodeView
+from rebalancer.steer.node_view import NodeView
 from rebalancer.steer.own_annotation import SIGNALS
 from rebalancer.steer.own_score import EXTENDER_MAXIMUM, Marks, over_high, own_scores, reach, worth
 from rebalancer.units import format_percent
@@ -63,13 +64,14 @@ class Judge(Protocol):
         """(rows,) int64 in 0..10."""
 
 
-def taken(values: FloatArray, rows: IntArray) -> FloatArray:
-    """The rows of a column or matrix; NaN for nodes that the view does not have."""
-    if not len(values):
-        return np.full((len(rows), *values.shape[1:]), np.nan)
-    found = values[rows].astype(np.float64, copy=False)  # a copy already, by the kind of indexing
-    found[rows == UNKNOWN_NODE] = np.nan
-    return found
+def _among(flags: BoolArray, rows: IntArray) -> BoolArray:
+    """The flags of those asked about; False for nodes that the view does not have."""
+    return np.append(flags, False)[rows]  # UNKNOWN_NODE is the last place
+
+
+def _of(values: FloatArray, rows: IntArray, *, unknown: float) -> FloatArray:
+    """The values of those asked about; ``unknown`` for nodes that the view does not have."""
+    return np.append(values, unknown)[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +86,30 @@ class DynamicJudge:
     hot: HotReading | None = None
 
     def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
-        usage = self._usage(view, rows, now=now)
+        usage = self._usage(view, now=now)
         over = over_limit(self.policy, usage, view.crane.names)
         rules = self.policy.spec.predicate
 
         def why(places: IntArray) -> list[str]:
-            series = [rules[column].name for column in over[places].argmax(axis=1).tolist()]
-            return list(map(refusal, series, view.names_at(rows[places])))
+            at = rows[places]
+            series = [rules[column].name for column in over[at].argmax(axis=1).tolist()]
+            return list(map(refusal, series, view.names_at(at)))
 
-        return Verdict(_any(over), _any(~np.isnan(usage)), why)
+        return Verdict(_among(_any(over), rows), _among(_any(~np.isnan(usage)), rows), why)
 
     def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
-        usage = self._usage(view, rows, now=now)
-        hot = np.nan_to_num(taken(self._hot(view, now=now), rows))
-        points = dynamic_scores(self.policy, usage, view.crane.names, hot=hot, missing=self.missing)
-        return np.asarray(points * EXTENDER_MAXIMUM // MAX_SCORE, dtype=np.int64)
+        names = view.crane.names
+        points = dynamic_scores(self.policy, self._usage(view, now=now), names, hot=self._hot(view, now=now), missing=self.missing)
+        nothing = dynamic_scores(self.policy, np.full((1, len(names)), np.nan), names, hot=np.zeros(1), missing=self.missing)
+        return np.asarray(np.append(points, nothing)[rows] * EXTENDER_MAXIMUM // MAX_SCORE, dtype=np.int64)
 
-    def _usage(self, view: NodeView, rows: IntArray, *, now: float) -> FloatArray:
-        """(rows, names), name by name: the columns of a matrix lie apart in memory, and rows taken one by one are slow."""
-        of_all = usage_in_force(self.policy, view.crane, now=now)
+    def _usage(self, view: NodeView, *, now: float) -> FloatArray:
+        """(nodes of the view, names)"""
+        usage = usage_in_force(self.policy, view.crane, now=now)
         for column, signal in enumerate(map(signal_of, view.crane.names)):
             if view.room is not None and signal is not None:
-                view.room.added_to(of_all[:, column], signal)
-        found = np.empty((of_all.shape[1], len(rows)))
-        for column in range(len(found)):
-            found[column] = taken(of_all[:, column], rows)
-        return found.T
+                view.room.added_to(usage[:, column], signal)
+        return usage
 
     def _hot(self, view: NodeView, *, now: float) -> FloatArray:
         """(nodes of the view,)"""
@@ -130,40 +130,34 @@ class OwnJudge:
     def verdict(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> Verdict:
         """A node is refused for what it has, not for what the pod would add: whether a pod fits is the scheduler's to say."""
         judged = _judged(pod)
-        reached = self._reach(view, rows, PodAsk(), judged=judged, now=now)
-        marks = self._marks(rows)
-        over = over_high(reached, marks, judged=judged)
+        reached = self._reach(view, PodAsk(), judged=judged, now=now)
+        over = over_high(reached, self.marks, judged=judged)
+        high = np.broadcast_to(self.marks.high, reached.shape)
 
         def why(places: IntArray) -> list[str]:
-            columns = over[places].argmax(axis=1)
-            loads, highs = _percents(reached[places, columns]), _percents(marks.high[places, columns])
+            at = rows[places]
+            columns = over[at].argmax(axis=1)
+            loads, highs = _percents(reached[at, columns]), _percents(high[at, columns])
             return [
-                f"{SIGNALS[column]} load {load} of node {node} is over {high}"
-                for column, load, node, high in zip(columns.tolist(), loads, view.names_at(rows[places]), highs, strict=True)
+                f"{SIGNALS[column]} load {load} of node {node} is over {mark}"
+                for column, load, node, mark in zip(columns.tolist(), loads, view.names_at(at), highs, strict=True)
             ]
 
-        return Verdict(_any(over), _any(~np.isnan(reached[:, judged])), why)
+        return Verdict(_among(_any(over), rows), _among(_any(~np.isnan(reached)), rows), why)
 
     def scores(self, view: NodeView, rows: IntArray, pod: PodAsk, *, now: float) -> IntArray:
         judged = _judged(pod)
-        reached = self._reach(view, rows, pod, judged=judged, now=now)
-        return own_scores(worth(reached, self._marks(rows), judged=judged))
+        worths = worth(self._reach(view, pod, judged=judged, now=now), self.marks, judged=judged)
+        return own_scores(_of(worths, rows, unknown=np.nan))
 
-    def _marks(self, rows: IntArray) -> Marks:
-        """(rows, signals), row by row of the question."""
-        shape = (len(rows), len(SIGNALS))
-        of_all = self.marks.high.ndim == 1
-        target, high = (np.broadcast_to(each, shape) if of_all else taken(each, rows) for each in (self.marks.target, self.marks.high))
-        return Marks(target=target, high=high, deviations=self.marks.deviations)
-
-    def _reach(self, view: NodeView, rows: IntArray, pod: PodAsk, *, judged: BoolArray, now: float) -> FloatArray:
-        """(rows, signals), NaN where nobody judges by it. Of the whole view first: taking rows by thousands costs more than the sums."""
+    def _reach(self, view: NodeView, pod: PodAsk, *, judged: BoolArray, now: float) -> FloatArray:
+        """(nodes of the view, signals), NaN where nobody judges by it."""
         own = view.own
         with np.errstate(invalid="ignore"):
             stale = ~(own.expires_at > now)
-        found = np.full((len(SIGNALS), len(rows)), np.nan)
+        found = np.full((len(SIGNALS), len(view.names)), np.nan)
         for column in np.flatnonzero(judged).tolist():
-            reached = reach(
+            found[column] = reach(
                 load=own.load[:, column],
                 deviation=own.deviation[:, column],
                 bound=view.bound_by(SIGNALS[column]),
@@ -171,8 +165,7 @@ class OwnJudge:
                 capacity=view.capacity[:, column],
                 deviations=self.marks.deviations,
             )
-            reached[stale] = np.nan
-            found[column] = taken(reached, rows)
+        found[:, stale] = np.nan
         return found.T
 
 
