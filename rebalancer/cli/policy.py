@@ -40,6 +40,7 @@ def register(app: typer.Typer) -> None:
     group.command("schema")(schema)
     group.command("rbac")(rbac)
     group.command("rules")(rules)
+    group.command("hints")(hints)
     app.add_typer(group, name="policy")
 
 
@@ -141,6 +142,18 @@ def _print_roles(roles: Sequence[Role], *, namespace: str, account: str) -> None
             },
         ]
     print_text(yaml.safe_dump_all(documents, sort_keys=False).rstrip("\n"))
+
+
+def hints(namespace: OwnNamespace = "rebalancer", account: Account = "rebalancer", lease: LeaseName = "rebalancer") -> None:
+    """Print what is to be installed for placement hints (steering.hints): a kind and an admission policy, as YAML for kubectl."""
+    import yaml
+
+    from rebalancer.steer.hint_policy import announcement_kind, hint_policy
+    from rebalancer.steer.hinting import owner_label
+
+    label = owner_label(namespace=namespace, lease=lease)
+    documents = [announcement_kind(), *hint_policy(name=f"{account}-hints", namespace=namespace, announcement=lease, owner=label)]
+    print_text(yaml.safe_dump_all(documents, sort_keys=False, width=1000).rstrip("\n"))
 
 
 def rules(file: PolicyArgument) -> None:

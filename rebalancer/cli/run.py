@@ -23,6 +23,8 @@ from rebalancer.report.registry import Format
 
 if TYPE_CHECKING:
     from rebalancer.runtime.controller import CycleResult
+    from rebalancer.runtime.hint_keeper import HintKeeper
+    from rebalancer.runtime.metrics import Metrics
     from rebalancer.runtime.service import Parts
     from rebalancer.runtime.session import Connections, Session
 
@@ -99,6 +101,7 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
     watch, stack = watches is not None and session.settings.kubernetes.watch, closing or watches
     writing = node_annotations(session, connections, report=WatchNotes(metrics), watch=watch)
     annotations = None if stack is None else stack.enter_context(writing)
+    keeper = None if watches is None else _hint_keeper(session, metrics, watches)
     acts = actuators(connections.client, events=spec.events, instance=socket.gethostname(), told=told, tainted=metrics.soft_taint_patched)
     controller = Controller(
         client=connections.client,
@@ -108,6 +111,7 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
         clock=clock,
         source=None if watches is None else watches.enter_context(source),
         annotations=annotations,
+        hints=keeper,
     )
     return Parts(
         session=session,
@@ -118,6 +122,23 @@ def _parts(session: Session, connections: Connections, watches: ExitStack | None
         loads=LoadWatch(clock),
         clock=clock,
         annotations=annotations,
+        hints=keeper,
+    )
+
+
+def _hint_keeper(session: Session, metrics: Metrics, stack: ExitStack) -> HintKeeper:
+    """Who gives placement hints, at rest until the policy wants them. ``stack`` closes its connection."""
+    from rebalancer.runtime.hint_keeper import HintKeeper
+    from rebalancer.runtime.session import hint_client
+    from rebalancer.runtime.watching import WatchNotes
+
+    settings = session.settings
+    return HintKeeper(
+        stack.enter_context(hint_client(session)),
+        namespace=settings.namespace,
+        lease=settings.leader_election.lease_name,
+        notes=metrics,
+        report=WatchNotes(metrics),
     )
 
 

@@ -166,8 +166,10 @@ class Steering(Strict):
     """``TZ`` of the scheduler that reads the crane annotations, since their times are local ones. With a wrong one they count as stale."""
     load_expiry: Duration = Field(default=600.0, ge=60, le=86400)
     """How long ``rebalancer.dev/load`` is good for when nobody renews it."""
-    hints: Literal[False] = False
-    """No pod gets a hint about its node; there is nothing to choose, the key is here to say so."""
+    hints: bool = False
+    """In evict mode, replacements in namespaces with the label ``rebalancer.dev/hints: enabled`` are given their planned node."""
+    hint_wait: Duration = Field(default=5.0, ge=1, le=60)
+    """The longest time that a new pod waits for its hint; then it is scheduled without."""
 
     @property
     def own_annotation(self) -> bool:

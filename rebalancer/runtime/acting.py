@@ -14,10 +14,11 @@ import structlog
 from rebalancer.act.actuator import Actuator, carry_out_plan
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesError, RebalancerError
+from rebalancer.errors import Interrupted, KubernetesError, RebalancerError
 from rebalancer.kube.failures import leaves_open
 from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
+from rebalancer.runtime.hint_port import Hints, NoHints
 from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove, forget, quarantined_since, remember
 from rebalancer.runtime.store import MemoryStore
 from rebalancer.state.cluster import ClusterState
@@ -37,7 +38,7 @@ class Acting:
 
     ``allowed`` is asked before anything is written, and right before each move: why nothing may be written any more, in words; empty when
     it may. ``move_limit_s``: how long its word is good for. ``without_taints``: told which nodes lack the taint that the plan counts on,
-    says which pods have to stay for that, and why.
+    says which pods have to stay for that, and why. ``hints``: who gives the replacements their nodes.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Acting:
         allowed: Callable[[], str] = lambda: "",
         move_limit_s: float = math.inf,
         without_taints: Callable[[Plan, Collection[str]], Mapping[str, str]] = lambda plan, nodes: {},
+        hints: Hints | None = None,
     ) -> None:
         self._actuator = actuator
         self._store = store
@@ -60,6 +62,7 @@ class Acting:
         self._allowed = allowed
         self._move_limit_s = move_limit_s
         self._without_taints = without_taints
+        self._hints: Hints = hints or NoHints()
         self._noted: OpenMove | None = None
         sources = {move.source for move in plan.moves}
         self._loads = {report.name: _loads(report) for report in plan.nodes if report.name in sources}
@@ -75,6 +78,7 @@ class Acting:
         plan, stay = self._steered(plan, prepared.untainted)
         for outcome in stay:
             self._close(outcome, deadline=deadline)
+        unhinted = self._announced(plan, at=at, deadline=deadline)
 
         def allowed(move: Move) -> str:
             refused = self._allowed()
@@ -89,7 +93,21 @@ class Acting:
         outcomes = carry_out_plan(
             plan, self._actuator, at=at, deadline=deadline, allowed=allowed, done=done, move_limit_s=self._move_limit_s
         )
-        return prepared.notes, [*stay, *outcomes]
+        self._hints.carried_out()
+        return (*prepared.notes, *unhinted), [*stay, *outcomes]
+
+    def _announced(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
+        """Say whose replacements are about to come; why they get no hints, as a note. Raises nothing: a move is worth it without a hint."""
+        if plan.mode != Mode.EVICT.value or not plan.moves:
+            return ()
+        try:
+            why = self._hints.announce([self._opened(move, at=at) for move in plan.moves], deadline=deadline)
+        except Interrupted:
+            return ()  # the walk through the plan says so for each move
+        return (why,) if why else ()
+
+    def _opened(self, move: Move, *, at: float) -> OpenMove:
+        return open_move(move, self._state, at=at, loads=self._loads.get(move.source, {}))
 
     def _steered(self, plan: Plan, untainted: Collection[str]) -> tuple[Plan, list[Outcome]]:
         """The plan without the moves that only taints make worth while which could not be put: their pods might come straight back."""
@@ -113,7 +131,7 @@ class Acting:
     def _write_down(self, move: Move, *, at: float, deadline: Deadline) -> str:
         if len(self.memory.open_moves) >= MOST_OPEN:
             return f"{len(self.memory.open_moves)} earlier moves wait for their replacements, which is as many as are followed"
-        opened = open_move(move, self._state, at=at, loads=self._loads.get(move.source, {}))
+        opened = self._opened(move, at=at)
         memory = remember(self.memory, opened)
         try:
             self._store.save(memory, deadline=deadline)
@@ -122,6 +140,7 @@ class Acting:
                 self._strike_out(deadline=deadline)  # it may be there all the same, and would hold a pod that nobody evicts
             return str(error)
         self.memory, self._noted = memory, opened
+        self._hints.expect(opened)
         return ""
 
     def _close(self, outcome: Outcome, *, deadline: Deadline) -> None:
@@ -139,6 +158,7 @@ class Acting:
         noted, self._noted = self._noted, None
         if noted is None or outcome.result.counts:
             return
+        self._hints.withdraw(noted)
         self.memory = forget(self.memory, noted)
         self._strike_out(deadline=deadline)
 

@@ -139,7 +139,14 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
     if lease and not missing:
         checks.ok("rights", "may do what leader election needs")
     for mode in (Mode.ANNOTATE, Mode.EVICT):
-        rights = writing_rights(spec, mode, namespace=namespace, lease="", memory=session.settings.memory_name)
+        rights = writing_rights(
+            spec,
+            mode,
+            namespace=namespace,
+            lease="",
+            memory=session.settings.memory_name,
+            announcement=election.lease_name,
+        )
         missing = _missing(client, rights, deadline)
         if not missing:
             checks.ok("rights", f"may do what mode {mode.value} needs")

@@ -11,16 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from rebalancer.act.actuator import Actuator
 from rebalancer.act.outcome import Outcome
 from rebalancer.collect.cluster import ClusterSource
 from rebalancer.collect.prometheus import Prometheus
 from rebalancer.deadline import Deadline
+from rebalancer.detect.findings import NodeClass
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Mode
 from rebalancer.runtime.acting import Acting, tell_rests
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.considering import Orders, Verdict, consider, without_taints
+from rebalancer.runtime.hint_port import Hints, NoHints
 from rebalancer.runtime.memory import Memory
 from rebalancer.runtime.node_annotations import NOTHING_DONE, NodeAnnotations, NodesAnnotated
 from rebalancer.runtime.observe import observe, require_coverage
@@ -46,7 +50,8 @@ class Controller:
     """Holds the connections and the memory; `cycle` may be called for as long as the process lives.
 
     ``store`` is written to in evict mode alone, and only read in the others, whatever mode the service began with. ``source``: where the
-    cluster's objects come from, instead of lists by ``client``. ``annotations``: None writes no node load annotations.
+    cluster's objects come from, instead of lists by ``client``. ``annotations``: None writes no node load annotations. ``hints``: who gives
+    replacements their nodes in evict mode.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class Controller:
         clock: Clock,
         source: ClusterSource | None = None,
         annotations: NodeAnnotations | None = None,
+        hints: Hints | None = None,
         on_stage: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._client, self._source = client, source
@@ -67,6 +73,7 @@ class Controller:
         self._store, self._reading = store, ReadOnlyStore(store)
         self._clock = clock
         self._annotations = annotations
+        self._hints: Hints = hints or NoHints()
         self._on_stage = on_stage
 
     def rest(self) -> None:
@@ -107,6 +114,8 @@ class Controller:
         require_coverage(state, spec)
         self._on_stage("deciding")
         verdict = consider(state, memory, orders, stopwatch=stopwatch)
+        if orders.mode is Mode.EVICT:
+            self._hints.show(verdict.memory.open_moves, hot=_hot_nodes(verdict))
         self._on_stage("acting")
         annotating = _Annotating(self._annotations, stopwatch, allowed)
         annotating.begin(verdict, orders, deadline=deadline)
@@ -120,6 +129,7 @@ class Controller:
                 allowed=allowed,
                 move_limit_s=move_limit_s,
                 without_taints=partial(without_taints, verdict=verdict, orders=orders),
+                hints=self._hints,
             )
             notes, outcomes = acting.run(at=at, deadline=deadline)
             rests = tell_rests(actuator, before=memory, after=verdict.memory, at=at, deadline=deadline)
@@ -155,3 +165,9 @@ class _Annotating:
             return NOTHING_DONE
         with self.stopwatch.stage("annotate"):
             return self.annotations.finish(deadline=deadline, allowed=not self.allowed())
+
+
+def _hot_nodes(verdict: Verdict) -> frozenset[str]:
+    """By name: nodes that no replacement is sent to."""
+    names = verdict.state.nodes.names
+    return frozenset(names[row] for row in np.flatnonzero(verdict.findings.node_class == NodeClass.HOT).tolist())

@@ -24,6 +24,7 @@ from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
 from rebalancer.kube.events import EventResult
+from rebalancer.kube.gates import WATCH_NAME
 from rebalancer.kube.resources import BINDINGS, WATCHED
 from rebalancer.kube.watch import Restart
 from rebalancer.plan.model import Plan
@@ -35,12 +36,14 @@ from rebalancer.runtime.memory import Landing, LandingResult
 from rebalancer.runtime.metric_snapshot import PREFIX, SnapshotCollector, families_of
 from rebalancer.runtime.stopwatch import STAGES
 from rebalancer.state.cluster import ClusterState
+from rebalancer.steer.hinting import Ungated
 
 OTHER = "other"
 METHODS = ("balance", "reclaim", "defragment", "improve")
 PLANNED = "planned"
 TOTAL = "total"
-_WATCHED_NAMES = tuple(resource.name for resource in (*WATCHED, BINDINGS))
+_WATCHED_NAMES = (*(resource.name for resource in (*WATCHED, BINDINGS)), WATCH_NAME)
+_WAIT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -116,6 +119,11 @@ class Metrics:
         self._events = Counter(f"{PREFIX}events_total", "Events of Kubernetes by what became of them.", ("result",), registry=at)
         words = "Nodes whose soft taints were to be changed, each in one patch, by what became of it."
         self._taint_patches = Counter(f"{PREFIX}soft_taint_patches_total", words, ("result",), registry=at)
+        self._gated = Counter(f"{PREFIX}gated_pods_total", "Pods that were seen at our scheduling gate.", registry=at)
+        self._ungated = Counter(f"{PREFIX}ungated_pods_total", "Pods that were let go, by why.", ("result",), registry=at)
+        self._at_the_gate = Gauge(f"{PREFIX}pods_at_gate", "Pods that wait at our scheduling gate now.", registry=at)
+        words = "How long pods waited at our gate: since their creation, in whole seconds, and since they were seen."
+        self._waited = Histogram(f"{PREFIX}gate_seconds", words, ("since",), registry=at, buckets=_WAIT_BUCKETS)
         self._reloads = Counter(f"{PREFIX}policy_reload_total", "Refreshes of the policy file.", ("result",), registry=at)
 
     def _preset(self) -> None:
@@ -140,6 +148,13 @@ class Metrics:
             self._reloads.labels(reload.value)
         for event in EventResult:
             self._events.labels(event.value)
+        self._preset_watches_and_gates()
+
+    def _preset_watches_and_gates(self) -> None:
+        for result in Ungated:
+            self._ungated.labels(result.value)
+        for since in ("creation", "sight"):
+            self._waited.labels(since)
         for resource in WATCHED:
             self._disagreements.labels(resource.name)
         for name in _WATCHED_NAMES:
@@ -153,6 +168,10 @@ class Metrics:
             self._oldest.labels(kind.value).set(math.nan)
             for patch in PatchResult:
                 self._annotations.labels(kind.value, patch.value)
+        for result in Ungated:
+            self._ungated.labels(result.value)
+        for since in ("creation", "sight"):
+            self._waited.labels(since)
 
     def cycle_ended(self, end: CycleEnd, *, at: float, seconds: Mapping[str, float]) -> None:
         """``seconds``: stage -> duration, of the stages that were reached. ``at``: unix seconds."""
@@ -244,6 +263,18 @@ class Metrics:
 
     def soft_taint_patched(self, result: TaintResult) -> None:
         self._taint_patches.labels(result.value).inc()
+
+    def gated(self) -> None:
+        self._gated.inc()
+
+    def ungated(self, result: Ungated, *, since_creation_s: float, since_sight_s: float | None) -> None:
+        self._ungated.labels(result.value).inc()
+        self._waited.labels("creation").observe(since_creation_s)
+        if since_sight_s is not None:
+            self._waited.labels("sight").observe(since_sight_s)
+
+    def at_the_gate(self, pods: int) -> None:
+        self._at_the_gate.set(pods)
 
     def watch_restarted(self, resource: str, reason: Restart) -> None:
         self._watches.labels(_one_of(resource, _WATCHED_NAMES), reason.value).inc()

@@ -1,8 +1,9 @@
 """What each mode may do in the API, as the rules of RBAC say it: one list for the preflight, `policy rbac` and the tests of the chart.
 
 Each power is a role of its own, so that it can be granted alone: *observe* reads, *mark* patches nodes and pods, *evict* creates evictions
-and nothing else, *tell* creates Events, *listen* reads them, for the bindings of pods; *keep* is the Lease and the memory in the
-controller's own namespace. Nothing here deletes, reads a secret, or has a wildcard.
+and nothing else, *hint* opens gates and proposes nodes, *tell* creates Events, *listen* reads them, for the bindings of pods; *keep* is the
+Lease, the memory and the announcement of hints in the controller's own namespace. Nothing here deletes but that announcement, reads a
+secret, or has a wildcard.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rebalancer.kube.announcements import GROUP, PLURAL
 from rebalancer.kube.gpu_sharing import UNHEALTHY_NAMESPACE
 from rebalancer.kube.operations import describe
 from rebalancer.kube.resources import ALL_LISTS, WATCHED
@@ -89,8 +91,13 @@ def reading_rights() -> tuple[Right, ...]:
     )
 
 
-def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> tuple[Role, ...]:
-    """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted. ``lease``: empty for none."""
+def roles_for(
+    spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY, announcement: str = ""
+) -> tuple[Role, ...]:
+    """The roles that a policy needs in a mode, the whole of them, so that nothing more is ever granted. ``lease``: empty for none.
+
+    ``announcement``: the name of that of placement hints; empty: that of the Lease.
+    """
     roles = [Role("observe", reading_rights())]
     acting, steering = mode is not Mode.DRY_RUN, spec.steering
     marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
@@ -102,9 +109,14 @@ def roles_for(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, mem
         roles.append(Role("listen", tuple(Right(verb, "events.k8s.io", "events") for verb in ("list", "watch"))))
     if mode is Mode.EVICT:
         roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
+        if spec.steering.hints:
+            roles.append(Role("hint", hinting_rights()))
         if spec.events:
             roles.append(Role("tell", (Right("create", "events.k8s.io", "events"),)))
-    return (*roles, Role("keep", keeping_rights(mode, namespace=namespace, lease=lease, memory=memory), namespaced=True))
+    keep = keeping_rights(mode, namespace=namespace, lease=lease, memory=memory)
+    if mode is Mode.EVICT and spec.steering.hints:
+        keep += announcing_rights(namespace=namespace, name=announcement or lease or LEASE)
+    return (*roles, Role("keep", keep, namespaced=True))
 
 
 def keeping_rights(mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> tuple[Right, ...]:
@@ -116,6 +128,17 @@ def keeping_rights(mode: Mode, *, namespace: str, lease: str = LEASE, memory: st
             Right("create", "", "configmaps", namespace=namespace),
         ]
     return tuple(rights)
+
+
+def hinting_rights() -> tuple[Right, ...]:
+    """Gated pods are watched even where the cycles list, and may be patched: the gate and the label taken off, a node proposed."""
+    return (*(Right(verb, "", "pods") for verb in ("list", "watch", "patch")), Right("patch", "", "pods", "status"))
+
+
+def announcing_rights(*, namespace: str, name: str) -> tuple[Right, ...]:
+    """The announcement of placement hints: the one thing that is ever deleted."""
+    named = (Right(verb, GROUP, PLURAL, namespace=namespace, name=name) for verb in ("get", "update", "delete"))
+    return (Right("create", GROUP, PLURAL, namespace=namespace), *named)
 
 
 def lease_rights(*, namespace: str, lease: str) -> tuple[Right, ...]:
@@ -154,7 +177,9 @@ def gpushare_roles(*, namespace: str) -> tuple[Role, ...]:
     )
 
 
-def writing_rights(spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY) -> Sequence[Right]:
+def writing_rights(
+    spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY, announcement: str = ""
+) -> Sequence[Right]:
     """What a mode needs beside reading."""
-    roles = roles_for(spec, mode, namespace=namespace, lease=lease, memory=memory)
+    roles = roles_for(spec, mode, namespace=namespace, lease=lease, memory=memory, announcement=announcement)
     return [right for role in roles if role.name != "observe" for right in role.rights]

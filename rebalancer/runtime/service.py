@@ -30,6 +30,7 @@ from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
+from rebalancer.runtime.hint_keeper import HintKeeper
 from rebalancer.runtime.leadership import Leadership, Term
 from rebalancer.runtime.load_watching import LoadWatch
 from rebalancer.runtime.metrics import CycleEnd, Metrics
@@ -66,6 +67,8 @@ class Parts:
     """None: there is no other replica, so this one always leads."""
     annotations: NodeAnnotations | None = None
     """Those of the controller."""
+    hints: HintKeeper | None = None
+    """None: no replacement gets a hint."""
 
 
 class Service:
@@ -79,6 +82,8 @@ class Service:
         """Of the last cycle: its traces may be in the cluster."""
         self._term: Term | None = None
         """The last one in which a cycle began."""
+        self._alone = Term(lambda term: "", reserve_s=0.0)
+        """The one without end, where there is no other replica."""
         self._scheduler = BackgroundScheduler(
             timezone=datetime.UTC,
             executors={"default": ThreadPoolExecutor(1)},
@@ -90,6 +95,9 @@ class Service:
         self._parts.health.policy_valid()
         self._scheduler.add_listener(self._missed, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
         self._interval_s = self._parts.session.orders.policy.spec.interval
+        if self._parts.hints is not None:
+            self._parts.hints.start(self._term_now)
+            self._parts.health.watch("placement hints", self._parts.hints.alive)
         self._scheduler.add_job(self.tick, self._trigger(), id=JOB, next_run_time=datetime.datetime.now(datetime.UTC))
         self._scheduler.start()
         self._campaign()
@@ -102,8 +110,11 @@ class Service:
         self._scheduler.shutdown(wait=False)
         finished = self._idle.wait(FINISH_S)
         # What a former leader left in the cluster is its successor's to judge: a standby takes nothing off.
+        deadline = Deadline.after(CLEAN_UP_S)
+        if self._parts.hints is not None:
+            self._parts.hints.close(within_s=CLEAN_UP_S / 2)
         if self._mode is not None and (leadership is None or leadership.term is not None):
-            self._clean_up(self._mode, deadline=Deadline.after(CLEAN_UP_S))
+            self._clean_up(self._mode, deadline=deadline)
             self._clean_annotations(deadline=ending, hurry=True)
         if leadership is not None:
             leadership.close(release=finished, within_s=RELEASE_S)
@@ -121,6 +132,10 @@ class Service:
         finally:
             self._parts.health.beat(interval_s=self._interval_s)
             self._idle.set()
+
+    def _term_now(self) -> Term | None:
+        leadership = self._parts.leadership
+        return self._alone if leadership is None else leadership.term
 
     def _campaign(self) -> None:
         leadership = self._parts.leadership
@@ -173,6 +188,8 @@ class Service:
             orders = parts.session.orders
             parts.metrics.mode_in_force(orders.mode.value)
             limit = parts.session.settings.cycle_timeout
+            if parts.hints is not None:
+                parts.hints.lead(term or self._alone)
             if term is None:
                 deadline = Deadline.after(limit, stop=self._stop)
                 self._follow(orders.mode, deadline=deadline)
@@ -257,6 +274,13 @@ class Service:
             self._interval_s = interval
             if self._scheduler.running:
                 self._scheduler.reschedule_job(JOB, trigger=self._trigger())
+        self._follow_hints()
+
+    def _follow_hints(self) -> None:
+        hints, orders = self._parts.hints, self._parts.session.orders
+        if hints is not None:
+            steering = orders.policy.spec.steering
+            hints.follow(hints=steering.hints and orders.mode is Mode.EVICT, wait_s=steering.hint_wait)
 
     def _trigger(self) -> IntervalTrigger:
         jitter = max(1, int(self._interval_s * JITTER_SHARE))

@@ -169,6 +169,17 @@ def candidacy(session: Session) -> Iterator[Leadership | None]:
         client.close()
 
 
+@contextmanager
+def hint_client(session: Session) -> Iterator[KubeClient]:
+    """A connection of its own, with no limit of rate, for what pods wait for: it must never stand behind the requests of a cycle."""
+    settings = session.settings
+    client = KubeClient.connect(kubeconfig=settings.kubeconfig, context=settings.context, page_size=settings.kubernetes.page_size)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
 def actuators(
     client: KubeClient,
     *,

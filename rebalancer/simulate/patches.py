@@ -1,9 +1,9 @@
 """The four kinds of PATCH in the extent that a rebalancer uses them: JSON merge patch, JSON patch, strategic merge and server-side apply.
 
 Strategic merge knows the lists that matter here (taints by key and effect, conditions by type, owner references by uid, containers by
-name, env by name, tolerations atomic); every other list is replaced whole. Server-side apply keeps, per field manager, the leaf fields
-of maps that it last applied, so that a field left out of the next apply is removed; conflicts between managers are answered with 409
-unless forced.
+name, env and scheduling gates by name, tolerations atomic); every other list is replaced whole. Server-side apply keeps, per field
+manager, the leaf fields of maps that it last applied, so that a field left out of the next apply is removed; conflicts between managers
+are answered with 409 unless forced.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "initContainers": ("name",),
     "env": ("name",),
     "volumes": ("name",),
+    "schedulingGates": ("name",),
 }
 _OWNED = "rebalancer.simulate/applied."
 """Prefix of the manager names under which applied fields are remembered in managedFields."""

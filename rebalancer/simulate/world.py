@@ -94,6 +94,8 @@ class World:
         self.agents: list[Agent] = []
         self.load: LoadModel | None = None
         """What pods use; set by the load model that follows this world."""
+        self.admission: list[Callable[[str, Json], Json]] = []
+        """Called in turn with the plural and the value of each new object; what they return is stored."""
         self._now = now
         self._version = 1000
         self._tables: dict[str, dict[Key, Entry]] = {plural: {} for plural in BY_PLURAL}
@@ -222,6 +224,8 @@ class World:
         """Store a new object; fills uid, resourceVersion, generation, creationTimestamp, and the name after generateName."""
         kind = BY_PLURAL[plural]
         with self.lock:
+            for admit in self.admission:
+                value = admit(plural, value)
             metadata = dict(value.get("metadata") or {})
             namespace = metadata.get("namespace", "") if kind.namespaced else ""
             if not metadata.get("name") and metadata.get("generateName"):

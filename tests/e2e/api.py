@@ -29,6 +29,10 @@ GROUPS = {
     "priorityclasses": "apis/scheduling.k8s.io/v1",
     "validatingadmissionpolicies": "apis/admissionregistration.k8s.io/v1",
     "validatingadmissionpolicybindings": "apis/admissionregistration.k8s.io/v1",
+    "customresourcedefinitions": "apis/apiextensions.k8s.io/v1",
+    "hintannouncements": "apis/rebalancer.dev/v1alpha1",
+    "mutatingadmissionpolicies": "apis/admissionregistration.k8s.io/v1",
+    "mutatingadmissionpolicybindings": "apis/admissionregistration.k8s.io/v1",
 }
 """Plural -> group and version of what is not in the core group."""
 KINDS = {"priorityclasses": "PriorityClass", "validatingadmissionpolicies": "ValidatingAdmissionPolicy"}

@@ -30,18 +30,23 @@ EVERYTHING = (
     'policy={"interval": "2m"}',
     "annotateNodes=both",
 )
+WITH_HINTS = 'policy={"apiVersion": "rebalancer.dev/v1alpha1", "kind": "RebalancePolicy", "spec": {"steering": {"hints": true}}}'
 OVERLAY_NAMESPACE = "rebalancer"
 CHART_NAMESPACE = "ops"
 FENCE_S = 30.0
 """From a new admission policy to its first effect: the API server reads them by watch."""
 NODE = "node-0"
 POD = "fenced"
+GATED = "gated"
+STEER = "rebalancer.dev/steer"
+FOREIGN_GATE = "team.example/hold"
 HOT = "rebalancer.dev/hot"
 WARM = "rebalancer.dev/warm"
 ABOUT_ANNOTATIONS = "the rebalancer may change only annotations under rebalancer.dev/"
-ABOUT_LABELS = "the rebalancer may not change labels"
+ABOUT_LABELS = "the rebalancer may not change labels, but take its own off"
 ABOUT_FINALIZERS = "the rebalancer may not change finalizers"
-ABOUT_PODS = "the rebalancer may not change the spec of a pod"
+ABOUT_PODS = "the rebalancer may change nothing of a pod's spec but take its own gate off"
+ABOUT_STATUS = "the rebalancer may change nothing of a pod's status but the node that is proposed for it"
 ABOUT_NODES = "the rebalancer may change nothing of a node's spec but its soft taints"
 ABOUT_TAINTS = "the rebalancer may change only the taints rebalancer.dev/hot and rebalancer.dev/warm"
 ABOUT_EFFECT = "the taints rebalancer.dev/hot and rebalancer.dev/warm may only be PreferNoSchedule"
@@ -68,10 +73,15 @@ def namespaces(plane: ControlPlane) -> Iterator[None]:
 
 def rendered(source: str) -> list[dict[str, Any]]:
     kind, _, mode = source.partition(" ")
-    return kustomized(mode) if kind == "kustomize" else objects(f"mode={mode}", *EVERYTHING)
+    if kind == "kustomize":
+        return kustomized(mode)
+    return objects("mode=evict", *EVERYTHING[:-1], WITH_HINTS) if mode == "hints" else objects(f"mode={mode}", *EVERYTHING)
 
 
-SOURCES = ("chart dry-run", "chart annotate", "chart evict", "kustomize dry-run", "kustomize evict", "kustomize evict-annotated")
+SOURCES = (
+    *("chart dry-run", "chart annotate", "chart evict", "chart hints"),
+    *("kustomize dry-run", "kustomize evict", "kustomize evict-annotated", "kustomize evict-hinted"),
+)
 
 
 @pytest.mark.usefixtures("namespaces")
@@ -97,11 +107,11 @@ class Fenced:
     admin: Api
     account: Api
 
-    def patch(self, resource: str, body: Json, *, api: Api | None = None) -> str:
+    def patch(self, resource: str, body: Json, *, api: Api | None = None, pod: str = POD, part: str = "") -> str:
         """What the server said against it; empty when it agreed. ``body`` is a strategic merge, as kubectl would send."""
-        name, namespace = (POD, OVERLAY_NAMESPACE) if resource == "pods" else (NODE, "")
+        name, namespace = (pod, OVERLAY_NAMESPACE) if resource == "pods" else (NODE, "")
         try:
-            (api or self.account).patch(resource, name, body, namespace, content_type=STRATEGIC)
+            (api or self.account).patch(resource, name, body, namespace, part=part, content_type=STRATEGIC)
         except Refused as error:
             return error.words if error.status in (403, 422) else str(error)
         return ""
@@ -114,7 +124,7 @@ FENCE = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 @pytest.fixture
 def fenced(plane: ControlPlane, tmp_path: Path) -> Iterator[Fenced]:
     """The overlay's account, roles and fence, really there."""
-    whole = [document for document in kustomized("evict") if document["kind"] in ROLES | FENCE]
+    whole = [document for document in kustomized("evict-hinted") if document["kind"] in ROLES | FENCE]
     with ground(plane, tmp_path, [HollowNode(NODE, taints=[DEDICATED])], monitored=False):
         try:
             kubectl(plane, "apply", "-f", "-", stdin=yaml.safe_dump_all(whole))
@@ -130,7 +140,8 @@ def fenced(plane: ControlPlane, tmp_path: Path) -> Iterator[Fenced]:
             yield found
             account.close()
         finally:
-            plane.api.delete("pods", POD, OVERLAY_NAMESPACE, grace_s=0)
+            for name in (POD, GATED):
+                plane.api.delete("pods", name, OVERLAY_NAMESPACE, grace_s=0)
             kubectl(plane, "delete", "--ignore-not-found", "-f", "-", stdin=yaml.safe_dump_all(whole), check=False)
 
 
@@ -194,6 +205,44 @@ def test_the_fence_lets_the_account_change_what_is_its_own_and_nothing_else(fenc
         assert message in said, f"{what}: {said or 'allowed'}"
     scenario.shows(f"{len(ALLOWED)} kinds of change allowed, {len(DENIED)} denied with the reason")
     assert fenced.patch("pods", annotation("team.example/note", "by another"), api=fenced.admin) == "", "others are not fenced"
+
+
+GATED_DENIED: tuple[tuple[str, str, Json, str], ...] = (
+    ("the gate of another", "", {"spec": {"schedulingGates": [{"name": FOREIGN_GATE, "$patch": "delete"}]}}, ABOUT_PODS),
+    ("a node selector", "", {"spec": {"nodeSelector": {"disk": "ssd"}}}, ABOUT_PODS),
+    ("an affinity", "", {"spec": {"affinity": {"nodeAffinity": {}}}}, ABOUT_PODS),
+    ("another value of its label", "", {"metadata": {"labels": {STEER: "other"}}}, ABOUT_LABELS),
+    ("a label of the pod off", "", {"metadata": {"labels": {"app": None}}}, ABOUT_LABELS),
+    ("its phase", "status", {"status": {"phase": "Running"}}, ABOUT_STATUS),
+    ("a condition", "status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, ABOUT_STATUS),
+    ("an address", "status", {"status": {"hostIP": "10.0.0.1"}}, ABOUT_STATUS),
+)
+GATED_ALLOWED: tuple[tuple[str, str, Json], ...] = (
+    ("a node proposed", "status", {"status": {"nominatedNodeName": NODE}}),
+    (
+        "its gate and its label off",
+        "",
+        {"metadata": {"labels": {STEER: None}}, "spec": {"schedulingGates": [{"name": STEER, "$patch": "delete"}]}},
+    ),
+)
+
+
+def test_the_fence_lets_the_account_open_its_own_gates_and_propose_nodes(fenced: Fenced, scenario: Row) -> None:
+    """Install: of a gated pod the account may propose the node and take its own gate and label off, nothing else."""
+    held = pod(GATED, OVERLAY_NAMESPACE, hardened(), labels={"app": "fenced", STEER: "rebalancer.rebalancer"})
+    held["spec"]["schedulingGates"] = [{"name": STEER}, {"name": FOREIGN_GATE}]
+    fenced.admin.create("pods", held)
+    for what, part, body, message in GATED_DENIED:
+        said = fenced.patch("pods", body, pod=GATED, part=part)
+        assert message in said, f"{what}: {said or 'allowed'}"
+    allowed = {what: fenced.patch("pods", body, pod=GATED, part=part) for what, part, body in GATED_ALLOWED}
+    assert not any(allowed.values()), allowed
+    found = fenced.admin.get("pods", GATED, OVERLAY_NAMESPACE)
+    assert found["spec"]["schedulingGates"] == [{"name": FOREIGN_GATE}]
+    assert found["status"]["nominatedNodeName"] == NODE
+    assert STEER not in found["metadata"]["labels"]
+    assert ABOUT_LABELS in fenced.patch("pods", {"metadata": {"labels": {STEER: "back"}}}, pod=GATED), "its label is never put by it"
+    scenario.shows(f"{len(GATED_ALLOWED)} kinds of change allowed, {len(GATED_DENIED) + 1} denied with the reason")
 
 
 @pytest.mark.usefixtures("fenced")

@@ -95,6 +95,16 @@ default
 {{- (include "rebalancer.settings" . | fromYaml).leader_election.lease_name -}}
 {{- end -}}
 
+{{/* "true" where placement hints are given: the policy wants them, and the mode evicts. */}}
+{{- define "rebalancer.hints" -}}
+{{- if and (eq .Values.mode "evict") (dig "spec" "steering" "hints" false .Values.policy) -}}true{{- end -}}
+{{- end -}}
+
+{{/* The label value of pods that are gated for this controller. */}}
+{{- define "rebalancer.gateLabel" -}}
+{{- regexReplaceAll "[-_.]+$" (printf "%s.%s" .Release.Namespace (include "rebalancer.lease" .) | trunc 63) "" -}}
+{{- end -}}
+
 {{- define "rebalancer.state" -}}
 {{- $settings := include "rebalancer.settings" . | fromYaml -}}
 {{- default (printf "%s-state" $settings.leader_election.lease_name) $settings.state_name -}}
