@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 
 import msgspec
-import numpy as np
 
 from rebalancer.steer.extender_wire import FilterResult, NodeHead, NodeList, NodeListArgs
 from rebalancer.steer.gpushare.devices import GpuAsk, ask_of
@@ -135,14 +135,11 @@ def filter_nodes(body: bytes, *, most_free: Mapping[str, int] | None, own: Mappi
 
 
 def _failed(asked: Question, most_free: Mapping[str, int], own: Mapping[str, int]) -> dict[str, str]:
-    """Refused node -> why."""
-    get = most_free.get
-    free = np.fromiter((get(name, NOT_SHARED) for name in asked.names), dtype=np.int64, count=len(asked.names))
-    for place, name in enumerate(asked.names if own else ()):
-        free[place] = own.get(name, free[place])
-    names, room = asked.names, free.tolist()
-    places = np.flatnonzero(free < asked.ask.memory).tolist()
-    return {names[place]: not_shared(names[place]) if room[place] == NOT_SHARED else NO_ROOM for place in places}
+    """Refused node -> why. One look-up a node, which is most of what an answer costs."""
+    names, ask = asked.names, asked.ask.memory
+    known = {**most_free, **own} if own else most_free
+    room = map(known.get, names, repeat(NOT_SHARED))
+    return {name: not_shared(name) if free == NOT_SHARED else NO_ROOM for name, free in zip(names, room, strict=True) if free < ask}
 
 
 def _result(asked: Question, failed: dict[str, str], *, for_good: bool = False) -> FilterResult:
