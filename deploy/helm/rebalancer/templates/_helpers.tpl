@@ -87,7 +87,31 @@ default
 {{- if .Values.policy }}{{- $_ := set $settings "policy_file" "/etc/rebalancer/policy/policy.yaml" }}{{- end -}}
 {{- if .Values.cranePolicy }}{{- $_ := set $settings "crane_policy_file" "/etc/rebalancer/policy/crane-policy.yaml" }}{{- end -}}
 {{- if .Values.tenants }}{{- $_ := set $settings "tenants_file" "/etc/rebalancer/policy/tenants.yaml" }}{{- end -}}
+{{- if .Values.extender.enabled -}}
+{{- $extender := dict -}}
+{{- if .Values.extender.tls.existingSecret }}{{- $_ := set $extender "cert_file" "/etc/rebalancer/tls/tls.crt" }}{{- $_ := set $extender "key_file" "/etc/rebalancer/tls/tls.key" }}{{- end -}}
+{{- if .Values.extender.gpushare.enabled }}{{- $_ := set $extender "gpushare" (dict "enabled" true) }}{{- end -}}
+{{- if $extender }}{{- $_ := set $settings "extender" $extender }}{{- end -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.settings)) -}}
+{{- end -}}
+
+{{/* The extender is a program of its own: neither the Service nor the budget of the controller may select its pods. */}}
+{{- define "rebalancer.extender" -}}
+{{- printf "%s-extender" (include "rebalancer.fullname" .) -}}
+{{- end -}}
+
+{{- define "rebalancer.extenderSelector" -}}
+app.kubernetes.io/name: {{ include "rebalancer.name" . }}-extender
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "rebalancer.extenderLabels" -}}
+{{ include "rebalancer.extenderSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: scheduler-extender
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{/* What leader election and the memory are called in the end: settings of the operator's win. */}}
