@@ -21,6 +21,7 @@ from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesNot
 from rebalancer.kube.failures import NotSent, leaves_open
 from rebalancer.kube.operations import pod_path
 from rebalancer.kube.patches import FIELD_MANAGER, MERGE_PATCH
+from rebalancer.kube.retries import Backoff, retry
 
 if TYPE_CHECKING:
     from rebalancer.kube.client import KubeClient
@@ -91,9 +92,13 @@ def overtake(client: KubeClient, *, namespace: str, name: str, version: str, key
         _patch(client, path, {"metadata": {"resourceVersion": version, "annotations": {key: version}}}, deadline=deadline)
     except (KubernetesConflict, KubernetesNotFound):
         return False
-    # If this fails the mark stays, and means nothing.
+    # Sent again as often as it takes, since it can do nothing twice. If it fails for good the mark stays, and means nothing.
     with suppress(KubernetesError):
-        _patch(client, path, {"metadata": {"annotations": {key: None}}}, deadline=deadline)
+        retry(
+            lambda: _patch(client, path, {"metadata": {"annotations": {key: None}}}, deadline=deadline),
+            deadline=deadline,
+            backoff=Backoff(),
+        )
     return True
 
 

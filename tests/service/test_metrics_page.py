@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rebalancer.detect.classify import detect
 from rebalancer.policy.model import built_in_policy
 from rebalancer.runtime.extender_metrics import ExtenderMetrics
+from rebalancer.runtime.gpushare.metrics import ShareMetrics
 from rebalancer.runtime.memory import LandingResult
 from rebalancer.runtime.metric_snapshot import GAUGES, PREFIX, families_of
 from rebalancer.runtime.metrics import Metrics
@@ -28,11 +29,13 @@ def test_the_committed_pages_are_current(name: str) -> None:
 
 
 def test_every_metric_that_is_served_has_one_row_with_its_type() -> None:
-    """What the service says of itself, what it says of a cluster, and what the extender says."""
+    """What the service says of itself, what it says of a cluster, and what the extender says, also of shared GPUs."""
     rows = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", metrics_markdown(), flags=re.MULTILINE))
+    extender = ExtenderMetrics()
+    ShareMetrics(registry=extender.registry)
     served = {
         f"{family.name}_total" if family.type == "counter" else family.name: family.type
-        for registry in (Metrics(), ExtenderMetrics())
+        for registry in (Metrics(), extender)
         for family in text_string_to_metric_families(registry.exposition().decode())
     }
     assert rows == served | {PREFIX + name: "gauge" for name in GAUGES}
