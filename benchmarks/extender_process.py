@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from benchmarks.extender_questions import Scene, known_nodes, reserved
+from rebalancer.cli.extender import SWITCH_S
 from rebalancer.runtime.clock import SystemClock
 from rebalancer.runtime.extender_metrics import ExtenderMetrics
 from rebalancer.runtime.extender_routes import Knowledge, extender_routes
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     steering = Steering(known_nodes(scene, now=now), judge, oldest_view_s=3600.0, reservations=reserved(scene, now=now))
     metrics = ExtenderMetrics()
     routes = extender_routes(Knowledge(lambda: steering), clock=SystemClock(), metrics=metrics)
+    sys.setswitchinterval(SWITCH_S)  # this and the next as the command does
     gc.collect()
     gc.freeze()
     with ExtenderServer(Listen("127.0.0.1", 0), routes={**routes, ("GET", "/cpu"): _cpu}, lost=metrics.lost) as server:

@@ -1,7 +1,8 @@
 """The server that kube-scheduler asks, with room for what it sends.
 
-Without ``nodeCacheCapable`` it sends whole Node objects: 5,000 of them, with 12 KB each, are 60 MB. A body may have twice that, and all
-bodies that are held at one time twice as much again; the process needs about three times what it holds.
+Without ``nodeCacheCapable`` it sends whole Node objects: 5,000 of them, with 12 KB each, are 60 MB. A body may have half as much again, and
+all bodies that are held at one time 128 MiB together. The process needs twice what it holds: a body as it came in pieces and whole, then
+whole and as part of the answer.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from rebalancer.runtime.serving.routing import Routes
 from rebalancer.runtime.serving.server import HttpServer
 from rebalancer.settings import Listen
 
-MOST_BODY_BYTES = 128 << 20
-EXTENDER_LIMITS = Limits(body_bytes=MOST_BODY_BYTES, all_bodies_bytes=2 * MOST_BODY_BYTES)
+MOST_BODY_BYTES = 96 << 20
+MOST_IN_ALL_BYTES = 128 << 20
+EXTENDER_LIMITS = Limits(body_bytes=MOST_BODY_BYTES, all_bodies_bytes=MOST_IN_ALL_BYTES)
 
 
 class ExtenderServer(HttpServer):
