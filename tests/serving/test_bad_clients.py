@@ -221,7 +221,13 @@ def test_no_bytes_from_the_network_end_the_server(server: HttpServer, garbage: b
 
 
 @pytest.mark.parametrize(
-    "head", [b"GET /echo HTTP/9.9\r\n\r\n", b"GET / " + b"a" * 70000, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n"]
+    "head",
+    [
+        b"GET /echo HTTP/9.9\r\n\r\n",
+        b"GET / " + b"a" * 70000,
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+        b"GET / HTTP/1.1\r\n" + (b"a: " + b"b" * 9000 + b"\r\n") * 8 + b"\r\n",
+    ],
 )
 def test_a_head_that_cannot_be_read_is_answered_in_one_line(server: HttpServer, head: bytes) -> None:
     """And the connection ends, for nobody knows where the next request begins."""

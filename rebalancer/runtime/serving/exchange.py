@@ -11,6 +11,7 @@ import ssl
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl
@@ -23,7 +24,8 @@ from rebalancer.runtime.serving.connections import Connection, Connections
 from rebalancer.runtime.serving.messages import Answer, Handler, Request, text
 from rebalancer.runtime.serving.routing import Router
 
-LONGEST_LINE = 65536
+LONGEST_HEAD = 65536
+"""Of a request: its line and its headers together, in bytes."""
 LINGER_S = 2.0
 """For what a client still sends when it has been refused: closing at once would take the answer from it."""
 _WITH_ONE_WRITE = 1 << 16
@@ -69,14 +71,19 @@ class Exchange(BaseHTTPRequestHandler):
         self.place = connection
         super().__init__(connection.socket, client_address, server)
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile: _Reader = _Reader(self.rfile.detach(), buffer_size=self.rbufsize)
+
     def handle_one_request(self) -> None:
-        assert isinstance(self.rfile, io.BufferedReader)  # noqa: S101 - what `setup` makes
         if not self.rfile.peek(1):
             self.close_connection = True
             return
         self._wait(self.serving.limits.request_s)
-        self.raw_requestline = self.rfile.readline(LONGEST_LINE + 1)
-        if len(self.raw_requestline) > LONGEST_LINE:
+        self.rfile.head_left = LONGEST_HEAD
+        try:
+            self.raw_requestline = self.rfile.readline()
+        except HTTPException:
             self.requestline = self.request_version = self.command = ""
             self._refuse(text("the request line is too long", status=HTTPStatus.REQUEST_URI_TOO_LONG))
             return
@@ -172,6 +179,21 @@ class Exchange(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the method that is replaced
         """A line for each probe would drown the rest."""
+
+
+class _Reader(io.BufferedReader):
+    """Reads lines of a bounded head; http.server bounds each line and their number, which is megabytes for each connection."""
+
+    head_left = 0
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Raises HTTPException, which http.server answers, when the head has become too long."""
+        most = self.head_left + 1
+        line = super().readline(most if size is None or size < 0 else min(size, most))
+        self.head_left -= len(line)
+        if self.head_left < 0:
+            raise HTTPException("the head of the request is too long")
+        return line
 
 
 def shake_hands(connection: Connection, serving: Serving) -> bool:
