@@ -6,6 +6,7 @@ to find them by. Every replica does the same and knows nothing of the others; th
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -97,12 +98,16 @@ def extending(session: Session, client: KubeClient, *, clock: Clock) -> Iterator
 def extender_client(session: Session) -> KubeClient:
     """A connection for `extending`; the caller closes it."""
     settings = session.settings
+    return _connected(settings, TokenBucket(settings.kubernetes.qps, settings.kubernetes.burst))
+
+
+def _connected(settings: Settings, bucket: TokenBucket) -> KubeClient:
     return KubeClient.connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         page_size=min(settings.kubernetes.page_size, PAGE_SIZE),
         timeout_s=settings.kubernetes.timeout,
-        bucket=TokenBucket(settings.kubernetes.qps, settings.kubernetes.burst),
+        bucket=bucket,
     )
 
 
@@ -120,6 +125,7 @@ def _sharing(settings: Settings, client: KubeClient, *, clock: Clock, metrics: E
         client,
         namespace=settings.namespace,
         now=clock.now,
+        binding=_connected(settings, TokenBucket(chosen.qps, math.ceil(2 * chosen.qps))),
         ceilings=Ceilings(busy=chosen.busy_ceiling / 100, memory=chosen.memory_ceiling / 100),
         relist_s=settings.kubernetes.relist,
         bind_s=chosen.bind_timeout,

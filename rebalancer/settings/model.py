@@ -179,6 +179,8 @@ class GpuShareSettings(_Part):
     """A device that is measured to be busy for more of the time than that is avoided while another one fits. 100: none is."""
     memory_ceiling: Percent = 90.0
     """The same for the share of its memory that is really in use."""
+    qps: float = Field(default=50.0, gt=0, le=1000, allow_inf_nan=False)
+    """Requests a second for bindings, on average; each takes two, or four. They have a connection of their own."""
     bind_timeout: Duration = Field(default=4.0, ge=1, le=60)
     """For one binding; at least one second less than the ``httpTimeout`` that kube-scheduler has for this extender."""
 

@@ -63,6 +63,7 @@ class GpuShareService:
         *,
         namespace: str,
         now: Callable[[], float],
+        binding: KubeClient | None = None,
         ceilings: Ceilings | None = None,
         loads: DeviceLoads | None = None,
         relist_s: float = 600.0,
@@ -72,12 +73,16 @@ class GpuShareService:
         metrics: ShareMetrics | None = None,
         timer: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``namespace``: where registers are kept. ``now``: Unix seconds. ``loads``: measurements; the annotations of nodes without one."""
+        """``namespace``: where registers are kept. ``now``: Unix seconds. ``loads``: measurements; the annotations of nodes without one.
+
+        ``binding``: another connection, for what a binding asks, so that no list is in its way; it is closed in the end.
+        """
         self.book = ShareBook()
         self._metrics, self._timer = metrics or ShareMetrics(registry=CollectorRegistry()), timer
         self._feeds = Feeds(client, self.book, report=notes or ShareNotes(), relist_s=relist_s, timing=timing)
+        self._binding = binding
         self.binder = Binder(
-            GpuSharing(client, namespace),
+            GpuSharing(binding or client, namespace),
             self.book,
             now=now,
             loads=loads or AnnotatedLoads(self.book.loads),
@@ -96,6 +101,8 @@ class GpuShareService:
         self._stop.set()
         self._feeds.close()
         self._keeper.join(_JOIN_S)
+        if self._binding is not None:
+            self._binding.close()
 
     def alive(self) -> bool:
         return self._feeds.alive() and self._keeper.is_alive()
