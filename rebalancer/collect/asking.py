@@ -64,13 +64,20 @@ class Asking:
         self.heard.warn(f"{query.name}: {text}" for text in answer.warnings)
         return answer
 
-    def windows(self, query: NamedQuery, *, windows: int, step_s: float) -> Answer:
-        """The last ``windows`` points, ``step_s`` apart, the newest at the moment of the cycle."""
-        answer = self._prometheus.range(
-            query.text, start=self.at - (windows - 1) * step_s, end=self.at, step_s=step_s, deadline=self.deadline, name=query.name
-        )
+    @property
+    def recorded(self) -> bool:
+        """What recording rules have made is asked for first."""
+        return self._prometheus.access.recording_rules
+
+    def between(self, query: NamedQuery, *, start: float, end: float, step_s: float) -> Answer:
+        """Points from ``start`` to ``end`` (unix seconds), ``step_s`` apart."""
+        answer = self._prometheus.range(query.text, start=start, end=end, step_s=step_s, deadline=self.deadline, name=query.name)
         self.heard.warn(f"{query.name}: {text}" for text in answer.warnings)
         return answer
+
+    def windows(self, query: NamedQuery, *, windows: int, step_s: float) -> Answer:
+        """The last ``windows`` points, ``step_s`` apart, the newest at the moment of the cycle."""
+        return self.between(query, start=self.at - (windows - 1) * step_s, end=self.at, step_s=step_s)
 
     def scraped_jobs(self) -> str:
         """What Prometheus does scrape, for the sentence that says what it does not have."""

@@ -13,6 +13,7 @@ from rebalancer.detect.findings import Findings, NodeClass, Quadrant
 from rebalancer.detect.pools import assign_pools
 from rebalancer.detect.sentences import leading_signal, reasons
 from rebalancer.detect.thresholds import Marks, pool_spread, resolve_marks
+from rebalancer.detect.yesterday import foresee
 from rebalancer.policy.model import Spec
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
@@ -43,6 +44,7 @@ def detect(state: ClusterState, spec: Spec) -> Findings:
     with np.errstate(invalid="ignore"):
         confirmed = marks.judged & (reach > marks.high) & (over >= spec.confirm.at_least)
     node_class = _classify(load, marks, confirmed, pool)
+    foreseen = foresee(state, spec, load=load, marks=marks, confirmed=confirmed & (node_class == int(NodeClass.HOT))[:, None])
     return Findings(
         pools=spec.pools,
         pool=pool,
@@ -69,10 +71,12 @@ def detect(state: ClusterState, spec: Spec) -> Findings:
             over=over,
             node_class=node_class,
             confirmed=confirmed,
+            passing=foreseen.passing,
         ),
         pool_mean=spread.mean,
         deviations=spec.risk.deviations,
         pool_stddev=spread.stddev,
+        foreseen=foreseen,
         notes=state.coverage.notes,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from rebalancer.detect.yesterday import Foreseen
 from rebalancer.policy.model import Pool
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 
@@ -65,6 +66,8 @@ class Findings:
     """The policy's ``risk.deviations``; 0: ``reach`` is ``load``."""
     pool_stddev: FloatArray
     """(pools, signals): population standard deviation of the same."""
+    foreseen: Foreseen
+    """What yesterday says of the time to come."""
     notes: tuple[str, ...] = ()
 
     def nodes_of_class(self, node_class: NodeClass) -> int:

@@ -6,6 +6,8 @@ nodes, which are few, are looked at one by one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from rebalancer.detect.findings import NodeClass
@@ -44,8 +46,9 @@ def reasons(
     over: IntArray,
     node_class: IntArray,
     confirmed: BoolArray,
+    passing: Mapping[int, str],
 ) -> tuple[str, ...]:
-    """(nodes,) sentences."""
+    """(nodes,) sentences. ``passing``: see `Foreseen`."""
     sentences = _of_known(state, spec, load=load, reach=reach, marks=marks, over=over, node_class=node_class)
     for node in np.flatnonzero((node_class == UNKNOWN) | (pool < 0)).tolist():
         unclaimed = pool[node] < 0
@@ -57,6 +60,8 @@ def reasons(
             f"in {over[node, c]} of {windows} windows"
             for c in np.flatnonzero(confirmed[node]).tolist()
         )
+    for node, why in passing.items():
+        sentences[node] += f"; its peak passes by itself: {why}"
     return tuple(sentences)
 
 

@@ -68,6 +68,9 @@ class Scene:
     judged: BoolArray | None = None
     """(nodes, signals) from `Findings`; worked out from the pools of the policy when it is not given."""
 
+    passing: Mapping[int, str] = field(default_factory=dict)
+    """Row of a hot node -> why its peak passes by itself, from `Findings`."""
+
     @cached_property
     def headcount(self) -> Headcount:
         settle_s = max(self.spec.cooldown.workload, self.spec.breaker.pending_after)

@@ -22,7 +22,7 @@ from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.stock_scores import StockScores, sample_size
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
-from rebalancer.units import format_percent
+from rebalancer.units import format_duration, format_percent
 
 LIKELY = 0.95
 """How much of the landing distribution is looked at when the scheduler only samples the nodes."""
@@ -50,7 +50,16 @@ class NoLanding:
 class Destinations:
     """Predicts landings while a plan grows; reads the plan's placements and load book, changes neither."""
 
-    def __init__(self, state: ClusterState, findings: Findings, feasibility: Feasibility, scores: StockScores, loads: LoadBook) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        findings: Findings,
+        feasibility: Feasibility,
+        scores: StockScores,
+        loads: LoadBook,
+        *,
+        horizon_s: float = 0.0,
+    ) -> None:
         self._state = state
         self._findings = findings
         self._feasibility = feasibility
@@ -58,6 +67,7 @@ class Destinations:
         self._loads = loads
         with np.errstate(invalid="ignore"):
             self._limit: FloatArray = findings.target + (findings.high - findings.target) / 2
+        self._horizon = horizon_s
         self._settled: BoolArray = (findings.node_class != int(NodeClass.UNKNOWN)) & (findings.node_class != int(NodeClass.HOT))
         self._open = np.zeros(0, dtype=np.bool_)
         self._open_at = -1
@@ -113,8 +123,14 @@ class Destinations:
         before, after = self._loads.reach(nodes), self._loads.reach_with(nodes, pod)
         judged = f.judged[nodes]
         with np.errstate(invalid="ignore"):
-            room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]), True).all(axis=1)
+            calm = ~(self._coming(nodes, after) > f.high[nodes])  # NaN: nothing is foreseen
+            room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]) & calm, True).all(axis=1)
         return np.asarray(room & self._settled[nodes] & (nodes != source) & (f.pool[nodes] == f.pool[source]), dtype=np.bool_)
+
+    def _coming(self, nodes: IntArray, after: FloatArray) -> FloatArray:
+        """(nodes, signals): what is foreseen for each with all that was booked there and ``after`` holds; NaN where nothing is."""
+        f = self._findings
+        return np.asarray(f.foreseen.peak[nodes] + (after - f.reach[nodes]), dtype=np.float64)
 
     def _why_bad(self, nodes: IntArray, chance: FloatArray, good: BoolArray, source: int, pod: int) -> str:
         """A sentence about the likeliest bad place, with its numbers."""
@@ -132,6 +148,15 @@ class Destinations:
         before, after = self._loads.reach(at)[0], self._loads.reach_with(at, pod)[0]
         with np.errstate(invalid="ignore"):
             over = f.judged[worst] & ~((before <= f.target[worst]) & (after <= self._limit[worst]))
+            coming = self._coming(at, after[None, :])[0]
+            filled = f.judged[worst] & (coming > f.high[worst])
+        if filled.any() and not over.any():
+            column = int(np.flatnonzero(filled)[0])
+            horizon, high = format_duration(self._horizon), format_percent(f.high[worst, column])
+            return (
+                f"kube-scheduler's scores would put it on {name}: {self._state.signals[column].name} load {format_percent(before[column])} "
+                f"now, which yesterday says will be {format_percent(coming[column])} within {horizon}, over high {high}"
+            )
         column = int(np.flatnonzero(over)[0]) if over.any() else 0
         swings = "with room for swings " if f.deviations else ""
         return (

@@ -85,11 +85,19 @@ def lay_bench(
     scores = StockScores(state, placements, own_taints=then)
     loads = LoadBook(state, findings)
     return Bench(
-        scene=Scene(state=state, spec=policy.spec, history=history, booked=Booked(), mode=mode, judged=findings.judged),
+        scene=Scene(
+            state=state,
+            spec=policy.spec,
+            history=history,
+            booked=Booked(),
+            mode=mode,
+            judged=findings.judged,
+            passing=findings.foreseen.passing,
+        ),
         findings=findings,
         placements=placements,
         feasibility=feasibility,
-        destinations=Destinations(state, findings, feasibility, scores, loads),
+        destinations=Destinations(state, findings, feasibility, scores, loads, horizon_s=policy.spec.anticipation.horizon),
         loads=loads,
         disturbance=Disturbance(state, history, policy.spec.gain),
         soft_tainted=tainted,

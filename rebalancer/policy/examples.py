@@ -170,6 +170,14 @@ spec:
 """,
     ),
     Example(
+        "Anticipation",
+        "Peaks of up to half an hour that come every day are left to pass",
+        """\
+spec:
+  anticipation: {horizon: 30m}
+""",
+    ),
+    Example(
         "Gain",
         "Only moves that cure a tenth of a node's excess; a start of five minutes is nothing special",
         """\

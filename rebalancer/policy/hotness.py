@@ -131,6 +131,28 @@ class Risk(Strict):
         return self
 
 
+class Anticipation(Strict):
+    """What a node used at the same hour of yesterday: a peak that passes by itself moves nobody, and none that comes is filled up.
+
+    Yesterday counts for a node only while the last windows are like those of a day ago, and while at least four fifths of what it uses come
+    from pods that were there a day ago. Where Prometheus does not know, nothing is anticipated.
+    """
+
+    horizon: Duration = Field(default=0.0, le=6 * 3600)
+    """How far ahead is looked: a hot node that went under its mark within this time yesterday, and stayed there for as long again, is left
+    alone meanwhile, and a node that was over ``high`` takes no pod. 0s: nobody asks about yesterday."""
+    tolerance: Percent = 10
+    """By how many percentage points the load of each of the last windows may differ from that of a day ago."""
+    step: Duration = Field(default=300.0, ge=60, le=3600)
+    """Time from one usage of yesterday to the next."""
+
+    @model_validator(mode="after")
+    def _enough_points(self) -> Anticipation:
+        if 0 < self.horizon < 2 * self.step:
+            raise MisplacedValue("in fewer than two steps nothing is seen to pass; raise horizon, lower step, or write 0s", at=("horizon",))
+        return self
+
+
 class Confirm(Strict):
     """A node is hot only when it was over ``high`` in several of the last windows, which Prometheus remembers: a spike moves nobody."""
 

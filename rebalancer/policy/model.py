@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from rebalancer.policy.hotness import Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
+from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict, TimeZone
 from rebalancer.units import format_duration
 
 __all__ = [
     "API_VERSION",
     "BUILT_IN_SIGNALS",
+    "Anticipation",
     "Breaker",
     "Budgets",
     "Capacity",
@@ -229,6 +230,8 @@ class Spec(Strict):
     """How long a node must have been hot."""
     risk: Risk = Risk()
     """How much room is left for the swings of pods."""
+    anticipation: Anticipation = Anticipation()
+    """What yesterday says of the hours to come."""
     budgets: Budgets = Budgets()
     """How many evictions at most."""
     cooldown: Cooldown = Cooldown()

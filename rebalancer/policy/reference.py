@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rebalancer.policy.examples import EXAMPLES
-from rebalancer.policy.hotness import Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
+from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.model import (
     API_VERSION,
     Breaker,
@@ -56,6 +56,7 @@ LEVELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("spec.metrics", Metrics),
     ("spec.confirm", Confirm),
     ("spec.risk", Risk),
+    ("spec.anticipation", Anticipation),
     ("spec.budgets", Budgets),
     ("spec.cooldown", Cooldown),
     ("spec.victims", Victims),

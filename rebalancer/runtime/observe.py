@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rebalancer.collect.asking import Asking
 from rebalancer.collect.assemble import assemble
 from rebalancer.collect.cluster import ClusterObjects, ClusterSource, ListedCluster, node_directory
 from rebalancer.collect.machines import Machines, machines
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus
+from rebalancer.collect.yesterday import read_yesterday
 from rebalancer.deadline import Deadline
+from rebalancer.detect.classify import detect
 from rebalancer.detect.pools import assign_pools
 from rebalancer.errors import KubernetesError, MetricsMissing
 from rebalancer.kube.client import KubeClient
@@ -21,6 +24,7 @@ from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState, Share
+from rebalancer.state.freezing import freeze
 from rebalancer.state.tables import Phase
 from rebalancer.units import format_duration, format_percent
 
@@ -93,7 +97,24 @@ def _observe(
             pods=len(objects.pods),
         )
     with stopwatch.stage("assemble"):
-        return assemble(objects, samples, at=at, late_s=spec.metrics.max_age)
+        state = assemble(objects, samples, at=at, late_s=spec.metrics.max_age)
+    if not spec.anticipation.horizon:
+        return state
+    with stopwatch.stage("prometheus"):
+        asking = Asking(prometheus, directory=directory, at=at, deadline=deadline)
+        return with_yesterday(state, asking, spec=spec, sources={each.signal.name: each.source for each in samples.signals})
+
+
+def with_yesterday(state: ClusterState, asking: Asking, *, spec: Spec, sources: Mapping[str, str]) -> ClusterState:
+    """The state with what yesterday says of the signals that some node is hot by; as it is when none is: then nothing will be moved."""
+    columns = np.flatnonzero(detect(state, spec).confirmed.any(axis=0)).tolist()
+    wanted = [state.signals[column].name for column in columns]
+    if not wanted:
+        return state
+    nodes, coverage = state.nodes, state.coverage
+    yesterday = read_yesterday(asking, spec=spec, names=nodes.names, capacity=nodes.capacity, sources=sources, wanted=wanted)
+    notes = (*coverage.notes, *sorted(asking.heard.notes))
+    return freeze(replace(state, yesterday=yesterday, coverage=replace(coverage, notes=notes)))
 
 
 def require_coverage(state: ClusterState, spec: Spec) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from rebalancer.state.arrays import FloatArray
 from rebalancer.state.scheduling import Constraints, LabelSet
 from rebalancer.state.tables import Budget, Nodes, Pods, Signal, WorkloadRef, Workloads
 
@@ -41,6 +42,16 @@ class Coverage:
     """What Prometheus said with its answers, each once: some of them are partial, and what is missing in them is unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class Yesterday:
+    """What nodes used a day ago, a while before this time of the day and after it."""
+
+    ahead_s: FloatArray
+    """(points,) ascending seconds from this time of the day; what is above 0 is to come today."""
+    load: FloatArray
+    """(nodes, signals, points): usage then, as a share of the capacity of now; NaN unknown."""
+
+
 @dataclass(frozen=True)
 class ClusterState:
     """Not slotted, for the cached name look-ups; the tables are frozen and so is this."""
@@ -69,6 +80,8 @@ class ClusterState:
     """The window that usage is a mean over."""
     step_s: float
     """Distance of two confirmation windows in `Nodes.history`."""
+    yesterday: Yesterday | None = None
+    """None: it was not asked for."""
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:

@@ -17,4 +17,7 @@ def freeze(state: ClusterState) -> ClusterState:
             value = getattr(table, column.name)
             if isinstance(value, np.ndarray):
                 frozen(value)
+    if state.yesterday is not None:
+        frozen(state.yesterday.ahead_s)
+        frozen(state.yesterday.load)
     return state

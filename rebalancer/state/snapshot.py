@@ -98,6 +98,8 @@ def _check(state: ClusterState) -> None:
     ):
         if matrix.ndim < 2 or matrix.shape[1] != columns:
             raise SnapshotError(f"it is damaged: {name} has the shape {matrix.shape}, its axis has {columns} entries", remedy=_AGAIN)
+    if (day := state.yesterday) is not None and day.load.shape != (len(state.nodes.names), signals, *day.ahead_s.shape):
+        raise SnapshotError(f"it is damaged: yesterday.load has the shape {day.load.shape}", remedy=_AGAIN)
     for name, index, count, least in (
         ("pods.node", pods.node, len(state.nodes.names), -1),
         ("pods.workload", pods.workload, len(state.workloads.refs), -1),

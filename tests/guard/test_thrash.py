@@ -143,3 +143,11 @@ def test_no_rest_where_the_policy_wants_none() -> None:
 def test_the_rest_is_bounded(moves: int, expected: float) -> None:
     """It doubles up to its maximum, for any number of moves."""
     assert rest_after(moves, first_s=900, factor=2, longest_s=21600) == expected
+
+
+def test_pods_of_a_node_whose_peak_passes_by_itself_wait() -> None:
+    """With what yesterday was like; those of other nodes are free."""
+    scene = scene_of(state_with(measured("web-0"), measured("web-1", on="cool")))
+    scene = replace(scene, passing={0: "cpu load 78 % as yesterday"})
+    assert reason("passing-peak", scene) == "the peak of its node passes by itself: cpu load 78 % as yesterday"
+    assert ask("passing-peak", scene, 1) is None

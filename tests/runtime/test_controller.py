@@ -10,7 +10,7 @@ import pytest
 from rebalancer.act.outcome import Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import ConfigurationError, KubernetesConflict, MetricsError
-from rebalancer.policy.model import Cooldown, Mode
+from rebalancer.policy.model import Anticipation, Cooldown, Mode
 from rebalancer.policy.model import Quarantine as QuarantineRules
 from rebalancer.runtime.memory import LandingResult
 from rebalancer.runtime.store import CONFIG_MAP, KEY, ConfigMapStore, ProcessStore
@@ -284,3 +284,12 @@ def test_an_eviction_that_a_budget_refused_starts_no_cooldown(here: Village) -> 
 def test_each_stage_of_a_cycle_is_timed(here: Village) -> None:
     """From reading to acting, each once."""
     assert list(cycle(here.controller()).seconds) == ["kubernetes", "prometheus", "assemble", "detect", "plan", "act"]
+
+
+def test_where_prometheus_does_not_reach_back_to_yesterday_nothing_is_anticipated(here: Village) -> None:
+    """The plan is the one that is made without looking, and a note says that nothing is known."""
+    asking = orders(Mode.DRY_RUN, anticipation=Anticipation(horizon=1800))
+    result = cycle(here.controller(), asking)
+    assert [o.move.pod.name for o in outcomes(result)] == ["web-hot"]
+    assert "signal cpu: yesterday at this time is known of 0 of 6 nodes" in result.verdict.state.coverage.notes
+    assert cycle(here.controller(), orders(Mode.DRY_RUN)).verdict.state.yesterday is None

@@ -85,3 +85,23 @@ def test_the_ring_agrees_with_remembering_everything(values: list[float], window
         end = len(values) - back * step
         expected = np.mean(values[end - window : end]) if end >= window else np.nan
         np.testing.assert_allclose(found[-1 - back], expected)
+
+
+def test_yesterday_is_remembered_on_its_own_steps() -> None:
+    """Windows of 20 s, one every 30 s of a day: around this time of the day, from the oldest window that today has to what is ahead."""
+    lens = Lens(20.0, "mean", 3, 10.0, ahead_s=60.0, day_step_s=30.0)
+    gauges = filled([float(number) for number in range(1, 8647)], lens=lens)
+    found = gauges.yesterday(86460.0)
+    assert found is not None
+    ahead_s, usage = found
+    assert ahead_s.tolist() == [-30.0, 0.0, 30.0, 60.0]
+    assert usage[0, 0].tolist() == [2.5, 5.5, 8.5, 11.5]
+    assert filled([1.0]).yesterday(10.0) is None
+
+
+def test_yesterday_is_unknown_where_nothing_was_recorded() -> None:
+    """Before the first sample, and later than what has arrived."""
+    gauges = filled([1.0] * 10, lens=Lens(20.0, "mean", 1, 10.0, ahead_s=60.0, day_step_s=30.0))
+    found = gauges.yesterday(86400.0 + 90.0)
+    assert found is not None
+    assert np.isnan(found[1][0, 0]).tolist() == [False, True, True]

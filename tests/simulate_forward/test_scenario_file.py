@@ -31,7 +31,7 @@ spec:
 
 def test_the_scenarios_that_are_meant_to_be_are_shipped() -> None:
     """Each aim has a file."""
-    assert {path.stem for path in SHIPPED} >= {"skewed", "balanced-noise", "diurnal", "bursts", "node-failures", "planetlab"}
+    assert {path.stem for path in SHIPPED} >= {"skewed", "balanced-noise", "diurnal", "daily-peaks", "bursts", "node-failures", "planetlab"}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

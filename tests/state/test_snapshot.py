@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from rebalancer.errors import SnapshotError
-from rebalancer.state.cluster import ClusterState
+from rebalancer.state.cluster import ClusterState, Yesterday
 from rebalancer.state.matching import LabelIndex, matches, namespaces_of_term
 from rebalancer.state.scheduling import Constraints, Selector
 from rebalancer.state.snapshot import anonymize, dump_snapshot, load_snapshot
@@ -40,6 +41,16 @@ def test_a_state_with_everything_in_it_comes_back_equal() -> None:
     loaded = load_snapshot(dump_snapshot(state))
     assert same(state, loaded)
     assert not loaded.pods.usage.flags.writeable
+
+
+def test_yesterday_is_in_the_file() -> None:
+    """A plan from a snapshot foresees what the cycle did; what of it does not fit the nodes is damage."""
+    now = rich_state()
+    shape = (len(now.nodes.names), len(now.signals), 2)
+    state = replace(now, yesterday=Yesterday(ahead_s=np.array([0.0, 300.0]), load=np.full(shape, np.nan)))
+    assert same(state, load_snapshot(dump_snapshot(state)))
+    odd = replace(now, yesterday=Yesterday(ahead_s=np.array([0.0]), load=np.full(shape, np.nan)))
+    assert "yesterday" in _refusal(dump_snapshot(odd))
 
 
 @settings(deadline=None, max_examples=50)

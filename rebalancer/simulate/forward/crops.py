@@ -16,8 +16,8 @@ from rebalancer.simulate.forward.traces import TraceLibrary
 from rebalancer.state.arrays import FloatArray
 from rebalancer.units import format_bytes
 
-_AGES_S = (6 * 3600.0, 72 * 3600.0)
-"""How old the pods are that are there at the start."""
+_AGES_S = (32 * 3600.0, 96 * 3600.0)
+"""How old the pods are that are there at the start: older than anybody looks back, which is a day and some hours."""
 
 
 @dataclass(frozen=True, slots=True)

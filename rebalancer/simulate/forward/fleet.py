@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
 
 from rebalancer.simulate.forward.chance import Stream, stream
 from rebalancer.simulate.forward.crops import Crop, grow
-from rebalancer.simulate.forward.demand import DemandPlan, Replay
+from rebalancer.simulate.forward.demand import DAY_S, DemandPlan, Replay
 from rebalancer.simulate.forward.drawing import between
 from rebalancer.simulate.forward.ground import BudgetRules, Ground, NodeColumns, OwnerColumns, Renewal, SlotColumns
 from rebalancer.simulate.forward.happenings import Happening, What, burst, in_order, moments, outage
-from rebalancer.simulate.forward.scenario import Machines, Protection, ScenarioSpec, Trace
+from rebalancer.simulate.forward.scenario import DailyPeaks, Machines, Protection, ScenarioSpec, Trace
 from rebalancer.simulate.forward.traces import TraceLibrary
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.scheduling import Constraints, LabelSet, Requirement, Selector
@@ -229,4 +229,14 @@ def make_happenings(spec: ScenarioSpec, crops: Sequence[Crop], *, seed: int, hou
     for row, crop in enumerate(crops):
         if crop.arrives_at is not None:
             found += [Happening(crop.arrives_at, What.ARRIVE, row), Happening(crop.leaves_at, What.LEAVE, row)]
+    found += _daily_peaks(spec.daily_peaks, there, rng, days=math.ceil(seconds / DAY_S))
     return in_order(found)
+
+
+def _daily_peaks(peaks: DailyPeaks, owners: Sequence[int], rng: np.random.Generator, *, days: int) -> Iterator[Happening]:
+    """From the day before the start on, so that yesterday is like the days to come."""
+    for owner in rng.permutation(owners)[: round(peaks.share / 100 * len(owners))].tolist():
+        begins, lasts = rng.uniform(peaks.at.from_, peaks.at.to), rng.uniform(peaks.lasts.from_, peaks.lasts.to)
+        for day in range(-1, days):
+            at = START + day * DAY_S + begins + rng.normal(0.0, peaks.jitter)
+            yield from burst(owner, at=float(at), lasts_s=float(lasts), factor=peaks.factor)

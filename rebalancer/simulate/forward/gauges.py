@@ -15,6 +15,8 @@ import numpy as np
 
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 
+DAY_S = 86400.0
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -37,6 +39,15 @@ class Lens:
     step_s: float
     swing_s: float = 0.0
     swing_step_s: float = 300.0
+    ahead_s: float = 0.0
+    """How far beyond this time of the day yesterday is asked for; 0: it is not asked for."""
+    day_step_s: float = 300.0
+    """Time from one usage of yesterday to the next."""
+
+    @property
+    def behind_s(self) -> float:
+        """How far before this time of the day yesterday is asked for."""
+        return (self.windows - 1) * self.step_s
 
     @property
     def reach_s(self) -> float:
@@ -60,13 +71,17 @@ class Gauges:
         self._swing_step = max(1, round(lens.swing_step_s / timing.interval_s))
         points = math.floor(lens.swing_s / lens.swing_step_s) + 1 if lens.swing_s else 0
         self._swings: FloatArray = np.full((points, pods, signals), np.nan)
+        self._day_step = max(1, round(lens.day_step_s / timing.interval_s))
+        days = math.ceil((DAY_S + lens.behind_s) / timing.interval_s / self._day_step) + 2 if lens.ahead_s else 0
+        self._days: FloatArray = np.full((days, nodes, signals), np.nan)
+        """Windows of nodes of the last day, one a ``day_step``."""
         self._last_sample = np.full(nodes, np.nan)
         self.ticks = 0
 
     @property
     def warm_up_ticks(self) -> int:
         """Ticks after which every window is whole."""
-        return max(len(self._nodes), len(self._swings) * self._swing_step)
+        return max(len(self._nodes), len(self._swings) * self._swing_step, len(self._days) * self._day_step)
 
     @property
     def forget_s(self) -> float:
@@ -83,6 +98,8 @@ class Gauges:
         self._ran[slot, rows] = ran
         if len(self._swings) and self.ticks % self._swing_step == 0:
             self._swings[self.ticks // self._swing_step % len(self._swings)] = self._pod_window(self.ticks)
+        if len(self._days) and self.ticks % self._day_step == 0 and self.ticks >= self._window:
+            self._days[self.ticks // self._day_step % len(self._days)] = self._node_window(self.ticks)
         self._last_sample[np.isfinite(nodes).any(axis=1)] = self._start + self.ticks * self._timing.interval_s
 
     def make_room(self, pods: int) -> None:
@@ -107,8 +124,23 @@ class Gauges:
         for back in range(self._lens.windows):
             end = newest - round(back * self._step)
             if end - self._window >= 0:
-                found[:, :, -1 - back] = self._statistic(self._nodes[np.arange(end - self._window + 1, end + 1) % len(self._nodes)])
+                found[:, :, -1 - back] = self._node_window(end)
         return found
+
+    def _node_window(self, end: int) -> FloatArray:
+        return self._statistic(self._nodes[np.arange(end - self._window + 1, end + 1) % len(self._nodes)])
+
+    def yesterday(self, at: float) -> tuple[FloatArray, FloatArray] | None:
+        """(points,) seconds from this time of the day, and (nodes, signals, points) usage then; None when it is not asked for."""
+        if not len(self._days):
+            return None
+        interval, then = self._timing.interval_s, at - DAY_S - self._start
+        first = math.floor((then - self._lens.behind_s) / interval / self._day_step)
+        last = math.ceil((then + self._lens.ahead_s) / interval / self._day_step)
+        points = np.arange(first, last + 1)
+        kept = (points > 0) & (points * self._day_step <= self._newest(at)) & (points > self.ticks // self._day_step - len(self._days))
+        values = np.where(kept[:, None, None], self._days[points % len(self._days)], np.nan)
+        return np.asarray(points * (self._day_step * interval) - then, dtype=np.float64), np.moveaxis(values, 0, -1)
 
     def pod_window(self, at: float) -> FloatArray:
         """(pod rows, signals): the statistic of the newest window; NaN for pods without any sample in it, and where one was unknown."""

@@ -18,7 +18,7 @@ from rebalancer.simulate.forward.ground import Ground
 from rebalancer.simulate.forward.pods import PodRows
 from rebalancer.simulate.forward.readings import Readings, coverage_of, no_readings, read_gauges
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
-from rebalancer.state.cluster import ClusterState, Coverage
+from rebalancer.state.cluster import ClusterState, Coverage, Yesterday
 from rebalancer.state.freezing import freeze
 from rebalancer.state.tables import Budget, Nodes, Phase, PodClass, Pods, PodVolumes, Workloads
 
@@ -86,13 +86,17 @@ class Observer:
             swing_s=self._lens.swing_s,
         )
         state = self._state(at, around, fixed, readings)
-        return View(freeze(replace(state, coverage=coverage_of(state))), fixed.rows)
+        return View(freeze(replace(state, coverage=coverage_of(state), yesterday=self._yesterday(at))), fixed.rows)
 
     def skeleton(self, at: float, around: Surroundings) -> View:
         """The same without any usage: all that kube-scheduler looks at."""
         fixed = self._fixed()
         nothing = no_readings(nodes=len(around.ready), pods=len(fixed.rows), signals=len(self._ground.signals))
         return View(freeze(self._state(at, around, fixed, nothing)), fixed.rows)
+
+    def _yesterday(self, at: float) -> Yesterday | None:
+        found = self._gauges.yesterday(at)
+        return None if found is None else Yesterday(ahead_s=found[0], load=found[1] / self._ground.nodes.capacity[:, :, None])
 
     def _fixed(self) -> _Fixed:
         if self._cached is None or self._cached[0] != self._pods.edition:

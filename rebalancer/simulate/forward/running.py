@@ -73,7 +73,16 @@ def _warm_up_ticks(setting: Setting, contestant: Contestant) -> int:
 def lens_of(spec: Spec) -> Lens:
     """What the policy asks the metrics for."""
     swing_s = spec.risk.lookback if spec.risk.deviations else 0.0
-    return Lens(spec.metrics.window, spec.metrics.statistic, spec.confirm.windows, spec.confirm.step, swing_s, spec.risk.step)
+    return Lens(
+        window_s=spec.metrics.window,
+        statistic=spec.metrics.statistic,
+        windows=spec.confirm.windows,
+        step_s=spec.confirm.step,
+        swing_s=swing_s,
+        swing_step_s=spec.risk.step,
+        ahead_s=2 * spec.anticipation.horizon,
+        day_step_s=spec.anticipation.step,
+    )
 
 
 def _live(

@@ -175,6 +175,21 @@ class Bursts(Strict):
     """How long."""
 
 
+class DailyPeaks(Strict):
+    """Workloads with a short peak at the same time of every day: a report at nine, a batch at night."""
+
+    share: Percent = 0
+    """Percent of the workloads that have one."""
+    factor: float = Field(default=3.0, gt=0, le=100, allow_inf_nan=False)
+    """CPU of all pods of such a workload, times this."""
+    at: Times = Times(from_=3600.0, to=22 * 3600.0)
+    """When it begins, after midnight; drawn for each workload."""
+    lasts: Times = Times(from_=1200.0, to=2400.0)
+    """How long; drawn for each workload."""
+    jitter: Duration = 60.0
+    """By how much it begins earlier or later from one day to the next, as a standard deviation."""
+
+
 class Failures(Strict):
     """Nodes that stop answering, and come back."""
 
@@ -235,6 +250,8 @@ class ScenarioSpec(Strict):
     """A common day."""
     bursts: Bursts = Bursts()
     """Sudden load."""
+    daily_peaks: DailyPeaks = DailyPeaks()
+    """Load that comes at the same time of every day; also of the one before the simulation begins."""
     failures: Failures = Failures()
     """Nodes that stop."""
     arrivals: Arrivals = Arrivals()
