@@ -23,6 +23,7 @@ def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: s
         destination=landing.destination,
         alternatives=landing.alternatives,
         gain=landing.gain,
+        hinted=landing.hinted,
         reason=reason,
         loads=tuple((float(before[0, c]), float(after[0, c]), float(before[1, c]), float(after[1, c])) for c in range(before.shape[1])),
     )

@@ -6,6 +6,9 @@ nodes, and a move is only planned when nearly all of it is good.
 
 A good place is in the source's pool, known on every judged signal, at or under ``target`` before, and after at most half way from
 ``target`` to ``high``: the other half is left to noise.
+
+Where the replacement is given its node (`plan.hinting`), that node is not predicted but chosen: of all feasible ones that are good places
+the one with the highest gain, since the scheduler takes it whatever the scores.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from rebalancer.detect.findings import Findings, NodeClass
 from rebalancer.plan.feasibility import Feasibility
 from rebalancer.plan.heat import LoadBook
+from rebalancer.plan.hinting import HintRule
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.stock_scores import StockScores, sample_size
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
@@ -34,11 +38,13 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Predicted destination, the other nodes it may be, and the gain there."""
+    """Predicted destination, the other nodes it may be, and the gain there. ``hinted``: the destination is chosen, not predicted, and the
+    alternatives are the next best ones."""
 
     destination: int
     alternatives: tuple[int, ...]
     gain: float
+    hinted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class NoLanding:
 
 
 class Destinations:
-    """Predicts landings while a plan grows; reads the plan's placements and load book, changes neither."""
+    """Predicts landings while a plan grows; reads the plan's placements and load book, changes neither. ``hints``: None gives none."""
 
     def __init__(
         self,
@@ -59,12 +65,14 @@ class Destinations:
         loads: LoadBook,
         *,
         horizon_s: float = 0.0,
+        hints: HintRule | None = None,
     ) -> None:
         self._state = state
         self._findings = findings
         self._feasibility = feasibility
         self._scores = scores
         self._loads = loads
+        self._hints = hints or HintRule(state, on=False)
         with np.errstate(invalid="ignore"):
             self._limit: FloatArray = findings.target + (findings.high - findings.target) / 2
         self._horizon = horizon_s
@@ -89,18 +97,35 @@ class Destinations:
         if not feasible.any():
             tally = ", ".join(f"{count} {name}" for name, count in self._feasibility.tally(pod).items() if count)
             return NoLanding(PlanGate.NO_FEASIBLE_NODE, f"none of {len(feasible)} nodes would take it: {tally}")
+        if self._hints(pod):
+            return self._choose(pod, source, np.flatnonzero(feasible))
         nodes, chance = self._distribution(pod, feasible)
         good = self._good(nodes, source, pod)
         if chance[good].sum() < GOOD_ENOUGH - 1e-9:
             return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_bad(nodes, chance, good, source, pod))
         nodes, chance = nodes[good], chance[good]
         gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
-        strain = np.nanmax(np.where(self._findings.judged[nodes], self._loads.reach_with(nodes, pod), -np.inf), axis=1)
+        strain = self._strain(nodes, pod)
         names = self._state.nodes.names
         order = sorted(range(len(nodes)), key=lambda i: (-round(float(chance[i]), 9), float(strain[i]), names[int(nodes[i])]))
         best = order[0]
         others = tuple(int(nodes[i]) for i in order[1 : SHOWN + 1])
         return Landing(destination=int(nodes[best]), alternatives=others, gain=float(gains[best]))
+
+    def _choose(self, pod: int, source: int, nodes: IntArray) -> Landing | NoLanding:
+        """The best of the feasible ``nodes`` for a replacement that is given its node: highest gain, then least strained, then by row."""
+        good = self._good(nodes, source, pod)
+        if not good.any():
+            return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_none(nodes, source, pod))
+        nodes = nodes[good]
+        gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
+        order = np.lexsort((nodes, self._strain(nodes, pod), -np.round(gains, 12)))[: SHOWN + 1]
+        best, *others = nodes[order].tolist()
+        return Landing(destination=best, alternatives=tuple(others), gain=float(gains[order[0]]), hinted=True)
+
+    def _strain(self, nodes: IntArray, pod: int) -> FloatArray:
+        """(nodes,) the worst reach of a judged signal with the pod there; -inf on a node that is not judged by any."""
+        return np.asarray(np.nanmax(np.where(self._findings.judged[nodes], self._loads.reach_with(nodes, pod), -np.inf), axis=1))
 
     def _distribution(self, pod: int, feasible: BoolArray) -> tuple[IntArray, FloatArray]:
         """Nodes and their chances. All nodes looked at: the best score, ties alike. A sample: rank i with q * (1 - q)^i, q = K / F."""
@@ -144,7 +169,24 @@ class Destinations:
             return f"kube-scheduler's scores would put it on {name}, which is in another pool"
         if f.node_class[worst] == NodeClass.UNKNOWN:
             return f"kube-scheduler's scores would put it on {name}, whose load is unknown ({f.reasons[worst]})"
-        at = np.array([worst])
+        return f"kube-scheduler's scores would put it on {name}: {self._too_warm(worst, pod)}"
+
+    def _why_none(self, nodes: IntArray, source: int, pod: int) -> str:
+        """Why none of the nodes that would take the pod is a good place, with the numbers of the coolest in the pool."""
+        f = self._findings
+        others = nodes[(nodes != source) & (f.pool[nodes] == f.pool[source]) & (f.node_class[nodes] != int(NodeClass.UNKNOWN))]
+        words = f"none of {len(nodes)} nodes that would take it is a good place"
+        if not len(others):
+            return f"{words}: no other node of its pool with a known load is among them"
+        strain = self._strain(others, pod)
+        coolest = int(others[int(np.argmin(np.where(np.isnan(strain), np.inf, strain)))])
+        if not self._settled[coolest]:
+            return f"{words}: the coolest, {self._state.nodes.names[coolest]}, is hot"
+        return f"{words}: on the coolest, {self._state.nodes.names[coolest]}, {self._too_warm(coolest, pod)}"
+
+    def _too_warm(self, worst: int, pod: int) -> str:
+        """What the load of a node would be with the pod, and what it may be at most."""
+        f, at = self._findings, np.array([worst])
         before, after = self._loads.reach(at)[0], self._loads.reach_with(at, pod)[0]
         with np.errstate(invalid="ignore"):
             over = f.judged[worst] & ~((before <= f.target[worst]) & (after <= self._limit[worst]))
@@ -154,13 +196,13 @@ class Destinations:
             column = int(np.flatnonzero(filled)[0])
             horizon, high = format_duration(self._horizon), format_percent(f.high[worst, column])
             return (
-                f"kube-scheduler's scores would put it on {name}: {self._state.signals[column].name} load {format_percent(before[column])} "
+                f"{self._state.signals[column].name} load {format_percent(before[column])} "
                 f"now, which yesterday says will be {format_percent(coming[column])} within {horizon}, over high {high}"
             )
         column = int(np.flatnonzero(over)[0]) if over.any() else 0
         swings = "with room for swings " if f.deviations else ""
         return (
-            f"kube-scheduler's scores would put it on {name}: {self._state.signals[column].name} load {swings}"
+            f"{self._state.signals[column].name} load {swings}"
             f"{format_percent(before[column])} -> {format_percent(after[column])}, where at most {format_percent(f.target[worst, column])} "
             f"before and {format_percent(self._limit[worst, column])} after is a good place"
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
 from rebalancer.plan.grades import carried, keys_by_row
+from rebalancer.plan.hinting import HINT, TAINT, UNSTEERED
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import (
     CoverageReport,
@@ -29,6 +30,9 @@ from rebalancer.units import format_time
 
 LARGE = 1e6
 """Below it, a double holds the millionths of a number exactly enough to round them."""
+
+
+_PREDICTIONS = {HINT: "planned", TAINT: "soft-taint", UNSTEERED: "stock-scores"}
 
 
 def known(value: float) -> float | None:
@@ -101,6 +105,7 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         if judged[column]
     }
     request = state.pods.incoming_request[pod]
+    steered_by = HINT if move.hinted else TAINT if bench.soft_tainted.any() else UNSTEERED
     return Move(
         pod=pod_ref(state, pod),
         workload=owner_ref(state, pod),
@@ -108,7 +113,8 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         source=state.nodes.names[move.source],
         destination=state.nodes.names[move.destination],
         alternatives=tuple(state.nodes.names[row] for row in move.alternatives),
-        prediction="soft-taint" if bench.soft_tainted.any() else "stock-scores",
+        prediction=_PREDICTIONS[steered_by],
+        steered_by=steered_by,
         signals=signals,
         gain=round(move.gain, 6),
         reason=move.reason,

@@ -28,6 +28,8 @@ class ProposedMove:
     reason: str
     loads: tuple[tuple[float, float, float, float], ...]
     """One entry a signal: source before, after, destination before, after; ratios, NaN unknown."""
+    hinted: bool = False
+    """The replacement is given its node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from rebalancer.plan.hinting import UNSTEERED
+
 API_VERSION = "rebalancer.dev/v1alpha1"
 
 
@@ -40,9 +42,11 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     source: str
     destination: str
     alternatives: tuple[str, ...] = ()
-    """Other nodes that the scheduler may choose with equal right; each would stay under its marks too."""
+    """Other nodes that the scheduler may choose with equal right, or that are the next best for a hint; each would stay under its marks."""
     prediction: str = "stock-scores"
     """How the destination was predicted: ``stock-scores``, ``soft-taint`` or ``planned``."""
+    steered_by: str = UNSTEERED
+    """What makes the replacement go there: ``none``, ``taint`` or ``hint``."""
     signals: dict[str, MoveSignal]
     gain: float
     """Heat that the move takes out of the cluster."""

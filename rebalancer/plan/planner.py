@@ -15,6 +15,7 @@ from rebalancer.plan.disturbance import Disturbance
 from rebalancer.plan.document import document
 from rebalancer.plan.feasibility import Feasibility
 from rebalancer.plan.heat import LoadBook
+from rebalancer.plan.hinting import HintRule
 from rebalancer.plan.ledger import Placements
 from rebalancer.plan.method import Bench, Method, Proposal
 from rebalancer.plan.model import Plan
@@ -46,13 +47,14 @@ def decide(
     history: History,
     mode: Mode,
     mode_source: str = "",
+    hints: bool = False,
     methods: tuple[Method, ...] = METHODS,
 ) -> Decision:
     """Try the methods in order; the first proposal with moves is the plan, else the last one, whose outcome says why nothing is done."""
     proposal: Proposal | None = None
     bench: Bench | None = None
     for method in methods:
-        bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode)
+        bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode, hints=hints)
         proposal = method.propose(bench)
         if proposal.moves:
             break
@@ -70,8 +72,10 @@ def lay_bench(
     history: History,
     mode: Mode,
     untainted: Collection[str] = (),
+    hints: bool = False,
 ) -> Bench:
-    """Fresh books for one method. ``untainted``: nodes whose soft taints, although others are wanted, stay as they are."""
+    """Fresh books for one method. ``untainted``: nodes whose soft taints, although others are wanted, stay as they are. ``hints``: where a
+    namespace asks for it, replacements are given their node."""
     steers, steering = mode is not Mode.ANNOTATE, policy.spec.steering
     none: BoolArray = np.zeros(len(state.nodes.names), dtype=np.bool_)
     failed = none.copy()
@@ -97,7 +101,15 @@ def lay_bench(
         findings=findings,
         placements=placements,
         feasibility=feasibility,
-        destinations=Destinations(state, findings, feasibility, scores, loads, horizon_s=policy.spec.anticipation.horizon),
+        destinations=Destinations(
+            state,
+            findings,
+            feasibility,
+            scores,
+            loads,
+            horizon_s=policy.spec.anticipation.horizon,
+            hints=HintRule(state, on=hints and steers),
+        ),
         loads=loads,
         disturbance=Disturbance(state, history, policy.spec.gain),
         soft_tainted=tainted,

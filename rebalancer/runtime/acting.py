@@ -16,6 +16,7 @@ from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted, KubernetesError, RebalancerError
 from rebalancer.kube.failures import leaves_open
+from rebalancer.plan.hinting import HINT
 from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
 from rebalancer.runtime.hint_port import Hints, NoHints
@@ -78,7 +79,9 @@ class Acting:
         plan, stay = self._steered(plan, prepared.untainted)
         for outcome in stay:
             self._close(outcome, deadline=deadline)
-        unhinted = self._announced(plan, at=at, deadline=deadline)
+        plan, unhinted = self._announced(plan, at=at, deadline=deadline)
+        for outcome in unhinted:
+            self._close(outcome, deadline=deadline)
 
         def allowed(move: Move) -> str:
             refused = self._allowed()
@@ -94,17 +97,21 @@ class Acting:
             plan, self._actuator, at=at, deadline=deadline, allowed=allowed, done=done, move_limit_s=self._move_limit_s
         )
         self._hints.carried_out()
-        return (*prepared.notes, *unhinted), [*stay, *outcomes]
+        return prepared.notes, [*stay, *unhinted, *outcomes]
 
-    def _announced(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[str, ...]:
-        """Say whose replacements are about to come; why they get no hints, as a note. Raises nothing: a move is worth it without a hint."""
-        if plan.mode != Mode.EVICT.value or not plan.moves:
-            return ()
+    def _announced(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[Plan, list[Outcome]]:
+        """Say whose replacements are about to come; without the moves that count on it when it cannot be said."""
+        hinted = [move for move in plan.moves if move.steered_by == HINT]
+        if plan.mode != Mode.EVICT.value or not hinted:
+            return plan, []
         try:
-            why = self._hints.announce([self._opened(move, at=at) for move in plan.moves], deadline=deadline)
-        except Interrupted:
-            return ()  # the walk through the plan says so for each move
-        return (why,) if why else ()
+            why = self._hints.announce([self._opened(move, at=at) for move in hinted], deadline=deadline)
+        except Interrupted as stop:
+            why = stop.message
+        if not why:
+            return plan, []
+        kept = tuple(move for move in plan.moves if move.steered_by != HINT)
+        return msgspec.structs.replace(plan, moves=kept), [Outcome(move, Result.ABANDONED, f"not tried: {why}") for move in hinted]
 
     def _opened(self, move: Move, *, at: float) -> OpenMove:
         return open_move(move, self._state, at=at, loads=self._loads.get(move.source, {}))
@@ -140,7 +147,8 @@ class Acting:
                 self._strike_out(deadline=deadline)  # it may be there all the same, and would hold a pod that nobody evicts
             return str(error)
         self.memory, self._noted = memory, opened
-        self._hints.expect(opened)
+        if move.steered_by == HINT:
+            self._hints.expect(opened)
         return ""
 
     def _close(self, outcome: Outcome, *, deadline: Deadline) -> None:

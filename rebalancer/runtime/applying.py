@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def read_plan(path: Path, *, max_age: str, now: float | None = None) -> Plan:
 
 def apply_plan(plan: Plan, session: Session, *, origin: str, stage: Callable[[str], None] = lambda words: None) -> Applied:
     """Raises PlanFileError for a plan of another cluster, KubernetesError and MetricsError when the cluster cannot be seen whole."""
-    orders = session.orders
+    orders = replace(session.orders, hints=False)  # it does not stay to give any
     spec, at = orders.policy.spec, SystemClock().now()
     deadline = Deadline.after(session.settings.cycle_timeout)
     with connected(session) as connections:

@@ -18,9 +18,11 @@ from rebalancer.detect.findings import NodeClass
 from rebalancer.errors import KubernetesError, KubernetesForbidden, MetricsError, MetricsMissing, RebalancerError
 from rebalancer.kube.access import can_i, server_version
 from rebalancer.kube.client import KubeClient
+from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL
 from rebalancer.policy.model import Mode
 from rebalancer.report.checks import Check, CheckReport, CheckStatus
 from rebalancer.runtime.clock import Clock, SystemClock
+from rebalancer.runtime.hint_readiness import hints_unready
 from rebalancer.runtime.observe import observe, require_coverage
 from rebalancer.runtime.rights import Right, lease_rights, reading_rights, writing_rights
 from rebalancer.runtime.session import Connections, Session, connected
@@ -92,6 +94,7 @@ def _check_connected(
     checks.ok("cluster", f"{len(objects.nodes)} nodes and {len(objects.pods)} pods read")
     for reason, count in sorted(objects.odd.items()):
         checks.warn("cluster", f"{count} objects could not be read and are ignored: {reason}")
+    _check_hints(session, client, objects, checks, deadline)
     stage(f"asking {connections.prometheus.url}")
     if _check_prometheus(connections.prometheus, checks, clock, deadline):
         _check_queries(session, connections, objects, checks, clock, deadline)
@@ -156,6 +159,22 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
         else:
             lacking = ", ".join(right.words for right in missing)
             checks.ok("rights", f"mode {mode.value} is not in force, and would lack: {lacking}")
+
+
+def _check_hints(session: Session, client: KubeClient, objects: ClusterObjects, checks: _Checks, deadline: Deadline) -> None:
+    if not session.orders.hints:
+        return
+    settings = session.settings
+    why = hints_unready(client, namespace=settings.namespace, name=settings.leader_election.lease_name, deadline=deadline)
+    if why:
+        checks.warn("hints", f"steering.hints is on, and plans do without: {why}")
+        return
+    asking = sum((each.metadata.labels or {}).get(NAMESPACE_LABEL) == ENABLED for each in objects.namespaces)
+    words = f"the admission policy is installed, and {asking} of {len(objects.namespaces)} namespaces ask for hints"
+    if asking:
+        checks.ok("hints", words)
+    else:
+        checks.warn("hints", words, f"label those that should: kubectl label namespace NAME {NAMESPACE_LABEL}={ENABLED}")
 
 
 def _missing(client: KubeClient, rights: Sequence[Right], deadline: Deadline) -> list[Right]:

@@ -30,6 +30,8 @@ class Orders:
     policy: RebalancePolicy
     mode: Mode
     mode_source: str
+    hints: bool = False
+    """Replacements are given their planned node where their namespace asks for it, so that the plan chooses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
             history=history,
             mode=orders.mode,
             mode_source=orders.mode_source,
+            hints=orders.hints,
         )
         decision = replace(decision, plan=msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory)))
     return Verdict(state=state, findings=findings, decision=decision, memory=memory, history=history, landings=landings, breaker=breaker)
@@ -75,7 +78,13 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
 def without_taints(plan: Plan, nodes: Collection[str], verdict: Verdict, orders: Orders) -> Mapping[str, str]:
     """UID of a planned pod -> why it has to stay when the soft taints of ``nodes`` cannot be put; a pod that may go is absent."""
     bench = lay_bench(
-        state=verdict.state, findings=verdict.findings, policy=orders.policy, history=verdict.history, mode=orders.mode, untainted=nodes
+        state=verdict.state,
+        findings=verdict.findings,
+        policy=orders.policy,
+        history=verdict.history,
+        mode=orders.mode,
+        untainted=nodes,
+        hints=orders.hints,
     )
     _, dropped = recheck(plan, bench)
     return {move.pod.uid: why for move, why in dropped}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -113,6 +113,7 @@ class Controller:
         )
         require_coverage(state, spec)
         self._on_stage("deciding")
+        orders, unhinted = self._hinted(orders, deadline=deadline)
         verdict = consider(state, memory, orders, stopwatch=stopwatch)
         if orders.mode is Mode.EVICT:
             self._hints.show(verdict.memory.open_moves, hot=_hot_nodes(verdict))
@@ -139,9 +140,16 @@ class Controller:
             outcomes=tuple(outcomes),
             memory=acting.memory,
             seconds=stopwatch.seconds,
-            notes=(*notes, *rests, *annotated.notes),
+            notes=(*unhinted, *notes, *rests, *annotated.notes),
             annotated=annotated,
         )
+
+    def _hinted(self, orders: Orders, *, deadline: Deadline) -> tuple[Orders, tuple[str, ...]]:
+        """The orders, without hints where nobody would give them, and why. Dry run predicts as evict mode would act."""
+        if not orders.hints or orders.mode is not Mode.EVICT:
+            return orders, ()
+        why = self._hints.unready(deadline=deadline)
+        return (replace(orders, hints=False), (why,)) if why else (orders, ())
 
 
 @dataclass(frozen=True, slots=True)

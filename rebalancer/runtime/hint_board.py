@@ -34,11 +34,11 @@ class HintBoard:
         self._lock = threading.Lock()
         self._term: Term | None = None
         self._planned: dict[str, AwaitedMove] = {}
-        """Evicted pod's uid -> move, of the plan that is carried out now."""
+        """Evicted pod's uid -> move, of the plan that is carried out now, as far as it has not been."""
+        self._waiting: set[str] | None = set()
+        """Evicted pods whose replacements wait for a hint, by uid; None: unknown, so all that a cycle finds open."""
         self._open: dict[str, AwaitedMove] = {}
-        self._used: set[str] = set()
-        self._waiting_before: frozenset[str] | None = None
-        """What the announcement of an earlier leader awaits; None: it could not be read."""
+        """Evicted pod's uid -> move, of those that wait."""
         self._hot: frozenset[str] = frozenset()
         self._shown = False
 
@@ -60,17 +60,16 @@ class HintBoard:
     def begin(self, term: Term, waiting: frozenset[str] | None) -> None:
         """A leadership begins. ``waiting``: the evicted pods whose replacements the announcement still awaits, by uid; None: unknown."""
         with self._lock:
-            self._term = term
-            self._planned, self._open, self._used = {}, {}, set()
-            self._waiting_before, self._hot, self._shown = waiting, frozenset(), False
+            self._term, self._waiting = term, None if waiting is None else set(waiting)
+            self._planned, self._open = {}, {}
+            self._hot, self._shown = frozenset(), False
 
     def show(self, moves: Iterable[OpenMove], *, hot: Collection[str]) -> None:
         """A cycle has looked: these moves wait for a Ready replacement, and these nodes are hot."""
         with self._lock:
             found = {move.eviction.pod_uid: awaited(move) for move in moves}
-            if not self._shown and self._waiting_before is not None:
-                self._used = set(found) - self._waiting_before
-            self._open, self._used = found, self._used & set(found)
+            self._waiting = set(found) if self._waiting is None else self._waiting & set(found)
+            self._open = {uid: move for uid, move in found.items() if uid in self._waiting}
             self._hot, self._shown = frozenset(hot), True
 
     def plan(self, moves: Iterable[OpenMove]) -> None:
@@ -81,28 +80,38 @@ class HintBoard:
     def expect(self, move: OpenMove) -> None:
         """The pod is evicted in the next moment."""
         with self._lock:
-            self._open[move.eviction.pod_uid] = awaited(move)
+            self._planned.pop(move.eviction.pod_uid, None)
+            self._wait_for(awaited(move))
 
     def withdraw(self, move: OpenMove) -> None:
         """It was not."""
         with self._lock:
-            self._open.pop(move.eviction.pod_uid, None)
+            self._wait_no_more(move.eviction.pod_uid)
 
     def take(self, pod: GatedPod) -> AwaitedMove | None:
         """The move whose replacement the pod is, which is used up by that; None when it is nobody's."""
         with self._lock:
-            move = awaiting(pod, (each for uid, each in self._open.items() if uid not in self._used))
+            move = awaiting(pod, self._open.values())
             if move is not None:
-                self._used.add(move.pod_uid)
+                self._wait_no_more(move.pod_uid)
             return move
 
     def give_back(self, move: AwaitedMove) -> None:
         """The pod that used the move is gone, so that another one comes."""
         with self._lock:
-            self._used.discard(move.pod_uid)
+            self._wait_for(move)
 
     def announced(self) -> tuple[AwaitedMove, ...]:
         """Everything whose next pods are to be gated: planned now, or awaited still."""
         with self._lock:
-            together = {**self._planned, **self._open}
-            return tuple(move for uid, move in together.items() if uid not in self._used)
+            return tuple({**self._planned, **self._open}.values())
+
+    def _wait_for(self, move: AwaitedMove) -> None:
+        self._open[move.pod_uid] = move
+        if self._waiting is not None:
+            self._waiting.add(move.pod_uid)
+
+    def _wait_no_more(self, pod_uid: str) -> None:
+        self._open.pop(pod_uid, None)
+        if self._waiting is not None:
+            self._waiting.discard(pod_uid)

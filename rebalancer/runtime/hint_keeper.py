@@ -27,6 +27,7 @@ from rebalancer.kube.client import KubeClient
 from rebalancer.kube.gates import gated_pods
 from rebalancer.kube.watch import Watch, WatchReport, WatchTiming
 from rebalancer.runtime.hint_board import HintBoard
+from rebalancer.runtime.hint_readiness import hints_unready
 from rebalancer.runtime.hint_table import GatedTable, Waiting
 from rebalancer.runtime.leadership import Term
 from rebalancer.runtime.memory import OpenMove
@@ -130,11 +131,18 @@ class HintKeeper:
             self._said, self._renew_at = frozenset(), 0.0
         self.board.begin(term, waiting)
 
+    def unready(self, *, deadline: Deadline) -> str:
+        """See `hint_port.Hints`. Without a look that the admission policy is there, plans would count on what does not happen."""
+        if not self.on:
+            return "placement hints are not counted on: they are only being switched on"
+        why = hints_unready(self._client, namespace=self._namespace, name=self._name, deadline=deadline.at_most(REQUEST_S))
+        return why and f"placement hints are not counted on: {why}"
+
     def announce(self, moves: Sequence[OpenMove], *, deadline: Deadline) -> str:
         """Have the API server gate the replacements of these moves, before the first of them is carried out. Why it does not, in words;
         empty when it does. Raises Interrupted."""
         if not self.on:
-            return ""
+            return "placement hints are off"
         self.board.plan(moves)
         before = self._said
         try:

@@ -10,6 +10,10 @@ from rebalancer.runtime.memory import OpenMove
 
 
 class Hints(Protocol):
+    def unready(self, *, deadline: Deadline) -> str:
+        """Why a plan may not count on hints now, in words; empty when it may. Raises Interrupted."""
+        ...
+
     def show(self, moves: Sequence[OpenMove], *, hot: Collection[str]) -> None:
         """These moves wait for their replacements, and these nodes are hot."""
         ...
@@ -32,7 +36,10 @@ class Hints(Protocol):
 
 
 class NoHints:
-    """Nobody gives hints: hints are off, or the command does not stay to give them."""
+    """Nobody gives hints: the command does not stay to give them."""
+
+    def unready(self, *, deadline: Deadline) -> str:
+        return "placement hints are given by the service alone, so this plan does without"
 
     def show(self, moves: Sequence[OpenMove], *, hot: Collection[str]) -> None:
         pass

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rebalancer.kube import admission
 from rebalancer.kube.announcements import GROUP, PLURAL
 from rebalancer.kube.gpu_sharing import UNHEALTHY_NAMESPACE
 from rebalancer.kube.operations import describe
@@ -131,8 +132,10 @@ def keeping_rights(mode: Mode, *, namespace: str, lease: str = LEASE, memory: st
 
 
 def hinting_rights() -> tuple[Right, ...]:
-    """Gated pods are watched even where the cycles list, and may be patched: the gate and the label taken off, a node proposed."""
-    return (*(Right(verb, "", "pods") for verb in ("list", "watch", "patch")), Right("patch", "", "pods", "status"))
+    """Gated pods are watched even where the cycles list, and may be patched: the gate and the label taken off, a node proposed. Each cycle
+    looks whether the admission policy is there."""
+    pods = (Right(verb, "", "pods") for verb in ("list", "watch", "patch"))
+    return (*pods, Right("patch", "", "pods", "status"), Right("list", admission.GROUP, admission.BINDINGS))
 
 
 def announcing_rights(*, namespace: str, name: str) -> tuple[Right, ...]:

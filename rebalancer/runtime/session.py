@@ -46,7 +46,7 @@ class Session:
         """As the policy file and the settings say now."""
         policy = self.policies.current()
         mode, source = effective_mode(self.settings, policy)
-        return Orders(policy=policy, mode=mode, mode_source=source)
+        return Orders(policy=policy, mode=mode, mode_source=source, hints=policy.spec.steering.hints)
 
     def warnings(self) -> tuple[str, ...]:
         """Sentences about settings and policy that are allowed but may surprise."""

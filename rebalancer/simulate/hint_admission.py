@@ -6,10 +6,11 @@ that lies ahead.
 
 from __future__ import annotations
 
+from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL, STOCK_SCHEDULER
 from rebalancer.simulate.kinds import Json
 from rebalancer.simulate.pods import controller_of
 from rebalancer.simulate.world import World
-from rebalancer.steer.hinting import ENABLED, GATE, LABEL, NAMESPACE_LABEL, STOCK_SCHEDULER
+from rebalancer.steer.hinting import GATE, LABEL
 from rebalancer.units import parse_time
 
 

@@ -51,6 +51,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("resourceclaims", "ResourceClaim", "resource.k8s.io", "v1", True),
     Kind("leases", "Lease", "coordination.k8s.io", "v1", True),
     Kind("events", "Event", "events.k8s.io", "v1", True),
+    Kind("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "admissionregistration.k8s.io", "v1", False),
     Kind("hintannouncements", "HintAnnouncement", "rebalancer.dev", "v1alpha1", True),
 )
 

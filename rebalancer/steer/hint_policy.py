@@ -24,7 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rebalancer.kube.announcements import API_VERSION, GROUP, KIND, PLURAL
-from rebalancer.steer.hinting import ENABLED, GATE, LABEL, NAMESPACE_LABEL, STOCK_SCHEDULER
+from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL, STOCK_SCHEDULER
+from rebalancer.steer.hinting import GATE, LABEL
 
 GROUP_VERSION = "admissionregistration.k8s.io/v1"
 _AWAITED = (

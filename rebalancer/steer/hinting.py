@@ -20,10 +20,6 @@ from rebalancer.units import format_time
 GATE = "rebalancer.dev/steer"
 LABEL = "rebalancer.dev/steer"
 """Its value names the controller whose pods are gated, since several may share a cluster."""
-NAMESPACE_LABEL = "rebalancer.dev/hints"
-ENABLED = "enabled"
-"""The value of the label with which a namespace asks for hints."""
-STOCK_SCHEDULER = "default-scheduler"
 _LONGEST_LABEL = 63
 _CLOCKS_S = 2.0
 """How much older than the eviction its replacement may seem: times on pods are whole seconds of another clock."""

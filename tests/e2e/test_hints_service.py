@@ -13,15 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rebalancer.units import format_time
+from tests.deploy.charts import kustomized
+from tests.e2e import test_rights as rights
 from tests.e2e.api import until
+from tests.e2e.audit import audited
 from tests.e2e.ground import Ground, ground
-from tests.e2e.heat import REPLICAS, SHOP, heated, hot
+from tests.e2e.heat import HOT, REPLICAS, SHOP, heated, hot
 from tests.e2e.hinting import ENABLED, admission, announce, announced, gated, policy_in_force, traces
 from tests.e2e.hollow import HollowNode
-from tests.e2e.objects import deployment, pod_spec
-from tests.e2e.plane import ControlPlane
+from tests.e2e.objects import deployment, pod_spec, uses
+from tests.e2e.plane import ControlPlane, account_kubeconfig
 from tests.e2e.table import Row
 from tests.e2e.test_cure import POLICY
 from tests.support.embedded import Process
@@ -65,9 +69,81 @@ def test_a_cure_with_hints_lands_as_planned(plane: ControlPlane, tmp_path: Path,
         assert not announced(own, namespace=OWN)
 
 
+QUIET = 5
+"""Deployments of two replicas that ask for 0.6 cores and more, and use 0.1: by requests their nodes are the full ones."""
+UNTAINTED = f"{POLICY}  steering: {{softTaint: false}}\n"
+HINTED = f"{POLICY}  steering: {{softTaint: false, hints: true}}\n"
+
+
+def test_hints_cure_what_the_scheduler_alone_would_not(plane: ControlPlane, tmp_path: Path, scenario: Row) -> None:
+    """Hints: where requests mislead the scheduler and nothing else steers, plans with hints cure what those without refuse."""
+    with heated(plane, tmp_path) as own:
+        own.namespace(OWN)
+        own.api.patch("namespaces", SHOP, {"metadata": {"labels": ENABLED}})
+        with own.only(*(node.name for node in own.hollow.nodes if node.name not in HOT)):
+            specs = [pod_spec(cpu=f"{700 + 90 * n}m", memory=f"{400 + 150 * n}Mi") for n in range(QUIET)]
+            own.apply(*(deployment(f"quiet-{n}", SHOP, each, replicas=2, annotations=uses(cpu="100m")) for n, each in enumerate(specs)))
+            own.settled(SHOP, REPLICAS + 2 * QUIET)
+        with admission(own, namespace=OWN):
+            policy_in_force(own, own.pods(SHOP)[0], namespace=OWN)
+            with own.process(*ARGUMENTS, "--policy", own.policy(HINTED), env=ALONE) as process:
+                first = until(lambda: process.messages("cycle") and planned(own), "a plan of either kind", seconds=90, step=1)
+                try:
+                    until(lambda: not hot(own), "the cure", seconds=CURE_S, step=0.5)
+                    own.settled(SHOP, REPLICAS + 2 * QUIET)
+                except AssertionError as error:
+                    raise AssertionError(f"{error}: {process.err.read_text()[-6000:]}") from error
+                assert process.terminate() == 0
+        moves = [move for move in process.messages("move") if move["result"] == "evicted"]
+        hinted = [line for line in process.messages("ungated") if line["result"] == "hinted"]
+        scenario.shows(f"without hints: {first}; with hints cured by {len(moves)} moves, {len(hinted)} of them hinted")
+        assert Counter(line["node"] for line in hinted) == Counter(move["destination"] for move in moves)
+        assert traces(own) == []
+
+
+def planned(own: Ground) -> str:
+    """What a plan without any steering comes to, once something is hot."""
+    plan = own.run("plan", "--mode", "evict", "--policy", own.policy(UNTAINTED, name="untainted.yaml"), "-o", "json", env=ALONE).document
+    return str(plan["outcome"]) if plan["summary"]["hotNodes"] else ""
+
+
 def workload(pod: str) -> str:
     """``shop/web-6d5f-x2x`` -> ``shop/web``."""
     return pod.rsplit("-", 2)[0]
+
+
+def test_the_roles_of_a_policy_with_hints_are_enough_and_not_too_much(plane: ControlPlane, tmp_path: Path, scenario: Row) -> None:
+    """Hints: with the roles of `policy rbac`, behind the fence, nothing is refused and everything granted is used."""
+    with audited(plane) as audit, heated(plane, tmp_path) as own:
+        own.namespace(rights.NAMESPACE)
+        own.api.patch("namespaces", SHOP, {"metadata": {"labels": ENABLED}})
+        account = {"kind": "ServiceAccount", "metadata": {"name": rights.ACCOUNT, "namespace": rights.NAMESPACE}}
+        own.api.create("serviceaccounts", account)
+        policy = own.policy(WANTED)
+        roles = list(yaml.safe_load_all(own.run("policy", "rbac", policy).ended(0).out))
+        fence = [each for each in kustomized("evict-hinted") if each["kind"].startswith("ValidatingAdmission")]
+        with admission(own, namespace=rights.NAMESPACE):
+            policy_in_force(own, own.pods(SHOP)[0], namespace=rights.NAMESPACE)
+            rights.create(own, [*fence, *roles])
+            try:
+                env = {**rights.ELECTED, "KUBECONFIG": str(account_kubeconfig(plane, rights.NAMESPACE, rights.ACCOUNT))}
+                until(lambda: rights.in_force(own), "the roles are in force", seconds=30)
+                with own.process(*ARGUMENTS, "--policy", policy, env=env) as process:
+                    try:
+                        until(lambda: not hot(own) and process.messages("move"), "the cure", seconds=CURE_S, step=0.5)
+                        own.settled(SHOP, REPLICAS)
+                    except AssertionError as error:
+                        raise AssertionError(f"{error}: {process.err.read_text()[-6000:]}") from error
+                    assert process.terminate() == 0
+            finally:
+                rights.remove(own, [*fence, *roles])
+        asked = [each for each in audit.requests() if each.user == rights.USER and each.path not in rights.EVERYBODYS]
+        refused = [each.words for each in asked if each.code in (401, 403, 422)]
+        used, granted = {(each.verb, each.group, each.path) for each in asked}, rights.powers(roles)
+        scenario.shows(f"{len(asked)} requests, {len(refused)} refused; {len(used)} of {len(granted)} powers used")
+        assert [line["result"] for line in process.messages("ungated")] == ["hinted"] * len(process.messages("move"))
+        assert refused == []
+        assert used == granted
 
 
 # ---- when somebody dies -----------------------------------------------------------------------------------------------------

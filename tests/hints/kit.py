@@ -11,6 +11,7 @@ from rebalancer.errors import KubernetesError
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.retries import Backoff
 from rebalancer.kube.watch import Restart, WatchTiming
+from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL
 from rebalancer.runtime.hint_keeper import HintKeeper
 from rebalancer.runtime.leadership import Term
 from rebalancer.runtime.memory import OpenMove
@@ -22,7 +23,7 @@ from rebalancer.simulate.scenario import bare_world
 from rebalancer.simulate.world import World
 from rebalancer.state.history import PastEviction
 from rebalancer.state.tables import WorkloadRef
-from rebalancer.steer.hinting import ENABLED, LABEL, NAMESPACE_LABEL, Ungated, owner_label
+from rebalancer.steer.hinting import LABEL, Ungated, owner_label
 from tests.simulate.cluster_kit import deployment, node
 from tests.support.embedded import eventually
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL
 from rebalancer.simulate.hint_admission import HintAdmission
 from rebalancer.simulate.kinds import Json
-from rebalancer.steer.hinting import ENABLED, GATE, LABEL, NAMESPACE_LABEL, owner_label
+from rebalancer.steer.hint_policy import hint_policy
+from rebalancer.steer.hinting import GATE, LABEL, owner_label
 from tests.hints.kit import LEASE, OWN, OWNER, SHOP, Shop
 from tests.support.embedded import Process, Stage, eventually, run_command, stage
 
@@ -29,6 +31,8 @@ def cluster(tmp_path: Path) -> Iterator[Stage]:
             world.replace("namespaces", {**namespace, "metadata": {**meta, "labels": labels}})
         owner = owner_label(namespace=NAMESPACE, lease="rebalancer")
         world.admission.append(HintAdmission(world, namespace=NAMESPACE, announcement=LEASE, owner=owner))
+        _, binding = hint_policy(name="hints", namespace=NAMESPACE, announcement=LEASE, owner=owner)
+        world.create("mutatingadmissionpolicybindings", dict(binding))
         yield opened
 
 
@@ -69,6 +73,25 @@ def test_without_the_wish_of_the_policy_nothing_is_announced(cluster: Stage) -> 
         assert process.terminate() == 0
     assert cluster.evictions
     assert not any("hintannouncements" in path or path.startswith("PATCH /api/v1/namespaces") for path in cluster.written)
+
+
+def hints_check(cluster: Stage, policy: Path) -> tuple[str, str]:
+    ran = cluster.run("check", "-o", "json", "--policy", policy, env={"REBALANCER_NAMESPACE": NAMESPACE})
+    (found,) = (check for check in ran.document["checks"] if check["name"] == "hints")
+    return found["status"], found["sentence"]
+
+
+def test_the_preflight_says_whether_hints_would_happen(cluster: Stage) -> None:
+    """Installed and asked for; installed and asked for by nobody; not installed."""
+    world, policy = cluster.cluster.world, cluster.policy("  steering: {hints: true}\n")
+    status, words = hints_check(cluster, policy)
+    assert (status, "namespaces ask for hints" in words) == ("ok", True)
+    for namespace in list(world.objects("namespaces")):
+        world.replace("namespaces", {**namespace, "metadata": {**namespace["metadata"], "labels": {}}})
+    assert hints_check(cluster, policy)[0] == "warn"
+    world.remove("mutatingadmissionpolicybindings", "hints")
+    status, words = hints_check(cluster, policy)
+    assert (status, "no admission policy goes by HintAnnouncement default/rebalancer" in words) == ("warn", True)
 
 
 def gated(town: Shop, name: str, *, label: str | None) -> None:
