@@ -9,6 +9,7 @@ from rebalancer.runtime.memory import OpenMove
 from rebalancer.simulate.kinds import Json
 from rebalancer.steer.hinting import GATE, LABEL, Ungated
 from tests.hints.kit import NODES, OWNER, SHOP, Notes, Shop, leading, move
+from tests.simulate.cluster_kit import stateful_set
 from tests.support.embedded import eventually
 
 
@@ -138,6 +139,50 @@ def test_a_leader_whose_lease_ends_gives_no_hint_any_more(town: Shop) -> None:
     town.evict(pod)
     town.landed(before)
     assert eventually(lambda: notes.results == [Ungated.LATE])
+
+
+def test_the_replacement_of_a_stateful_set_gets_the_hint_of_its_own_name(town: Shop) -> None:
+    """It comes when the old pod is gone, under its name; another pod of the set takes no hint that is not its own."""
+    stateful_set(town.world, "db", 2, namespace=SHOP)
+    town.cluster.advance(60)
+    notes = Notes()
+    keeper = town.keeper(term=leading(), notes=notes)
+    (first, second) = town.pods("db")
+    both = [(first, move(first, "node-d", at=town.world.now)), (second, move(second, "node-c", at=town.world.now))]
+    carry_out(town, keeper, *reversed(both))
+
+    def nodes() -> list[str]:
+        town.cluster.advance(2)
+        found = town.pods("db")
+        fresh = {pod["metadata"]["uid"] for pod in found} - {first["metadata"]["uid"], second["metadata"]["uid"]}
+        return [pod["spec"].get("nodeName", "") for pod in found] if len(fresh) == 2 and not town.gated() else []
+
+    assert eventually(nodes, seconds=30) == ["node-d", "node-c"]
+    assert eventually(lambda: notes.results == [Ungated.HINTED] * 2)
+
+
+def test_without_the_right_to_watch_gated_pods_are_found_by_lists(town: Shop) -> None:
+    """Somewhat later, and said once."""
+    notes, before = Notes(), town.pods()
+    town.cluster.api.rights.deny("watch", "pods")
+    keeper = town.keeper(term=leading(), notes=notes)
+    eventually(lambda: notes.forbidden_ones)
+    carry_out(town, keeper, *plan(town, ("node-d",)))
+    assert town.landed(before) == ["node-d"]
+    assert len(notes.forbidden_ones) == 1
+
+
+def test_a_server_that_is_away_for_a_while_keeps_pods_no_longer_than_that(town: Shop) -> None:
+    """Lists and watches fail; once the server answers again the pod gets its hint."""
+    notes, before = Notes(), town.pods()
+    keeper = town.keeper(term=leading(), notes=notes)
+    ((pod, each),) = plan(town, ("node-d",))[:1]
+    assert keeper.announce([each], deadline=Deadline.after(10)) == ""
+    keeper.expect(each)
+    town.cluster.faults.drop(path="/api/v1/pods", count=4)
+    town.evict(pod)
+    assert town.landed(before) == ["node-d"]
+    assert eventually(lambda: notes.results == [Ungated.HINTED])
 
 
 def test_a_pod_that_lost_its_label_is_not_lost(town: Shop) -> None:
