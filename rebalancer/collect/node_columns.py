@@ -19,6 +19,7 @@ from rebalancer.kube.wire_steering import NodeLoadWire
 from rebalancer.state.arrays import FloatArray, IntArray
 from rebalancer.state.requests import amount, in_units
 from rebalancer.steer.load_annotations import LoadColumns, Oddity, read_nodes
+from rebalancer.steer.node_view import side_by_side
 from rebalancer.steer.own_annotation import SIGNALS, OwnColumns, read_node_loads
 
 _SIZED = ("cpu", "memory")
@@ -81,7 +82,7 @@ class NodeTable:
         if len(nodes) == len(before) and all(nodes[row].metadata.name == old.names[row] for row in fresh):
             self.columns = self._with(_copied(old), fresh)
             return True
-        names = tuple(node.metadata.name for node in nodes)
+        names = side_by_side([node.metadata.name for node in nodes])
         source = np.array([old.rows.get(name, -1) for name in names], dtype=np.int64)
         fresh = [row for row, known in enumerate(source.tolist()) if known < 0 or nodes[row] is not before[known]]
         self._forget(set(old.names).difference(names))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rebalancer.steer.dynamic import HotReading
 from rebalancer.steer.extender import Steering, filter_nodes, prioritize_nodes
 from rebalancer.steer.judging import DynamicJudge, Judge, OwnJudge
-from rebalancer.steer.node_view import Bindings
+from rebalancer.steer.node_view import Bindings, side_by_side
 from rebalancer.steer.own_score import Marks
 from tests.steer.kit import NOW, REAL_NODE, crane, own, question, view
 
@@ -164,6 +164,12 @@ def test_the_answer_is_a_partition_of_the_question(names: list[str], judge: Judg
     assert sorted([*kept, *answer["FailedNodes"]]) == sorted(names)  # type: ignore[misc]
     assert not names or kept
     assert all(0 <= score <= 10 for score in scored(names, Steering(NODES, judge), whole=whole).values())
+
+
+@given(st.lists(st.text()))
+def test_names_that_are_laid_side_by_side_are_the_same_names(names: list[str]) -> None:
+    """Whatever is in them."""
+    assert side_by_side(names) == tuple(names)
 
 
 @given(st.binary(max_size=200))
