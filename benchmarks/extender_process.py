@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from benchmarks.extender_questions import Scene, known_nodes, reserved
 from rebalancer.cli.extender import SWITCH_S
@@ -21,14 +20,17 @@ from rebalancer.runtime.extender_routes import Knowledge, extender_routes
 from rebalancer.runtime.extender_server import ExtenderServer
 from rebalancer.runtime.serving.messages import Answer, Request
 from rebalancer.settings import Listen
+from rebalancer.state.arrays import by_column
 from rebalancer.steer.extender import Steering
 from rebalancer.steer.judging import DynamicJudge, Judge, OwnJudge
+from rebalancer.steer.own_annotation import SIGNALS
 from rebalancer.steer.own_score import Marks
 
 
 def main(arguments: Sequence[str]) -> int:
     scene, now = msgspec.json.decode(arguments[0].encode(), type=Scene), time.time()
-    marks = Marks(target=np.full((scene.nodes, 4), 0.55), high=np.full((scene.nodes, 4), 0.7), deviations=1.0)  # as of several pools
+    shape = (scene.nodes, len(SIGNALS))  # node by node, as marks of pools are
+    marks = Marks(target=by_column(shape, fill=0.55), high=by_column(shape, fill=0.7), deviations=1.0)
     own = OwnJudge(marks)
     judge: Judge = own if scene.judge == "own" else DynamicJudge()
     steering = Steering(known_nodes(scene, now=now), judge, oldest_view_s=3600.0, reservations=reserved(scene, now=now))

@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 import msgspec
 
+from rebalancer.state.arrays import by_column
 from rebalancer.state.tables import WorkloadRef
 from rebalancer.steer.load_annotations import SERIES, node_annotations, read_nodes, zone_named
 from rebalancer.steer.node_view import NodeView, node_view
@@ -47,7 +48,9 @@ def known_nodes(scene: Scene, *, now: float) -> NodeView:
         crane = {key: value for key, value in node_annotations(loads, hot=chance.randrange(3), at=now, zone=_SHANGHAI).items() if value}
         signals = {name: SignalLoad(avg_5m=load, deviation=0.05) for name, load in zip(SIGNALS, (cpu, memory), strict=False)}
         rows.append({**crane, LOAD: format_node_load(NodeLoad(now, now + 3600.0, signals))})
-    return node_view(names, crane=read_nodes(rows, zone=_SHANGHAI), own=read_node_loads(rows), made_at=now)
+    capacity = by_column((len(names), len(SIGNALS)))
+    capacity[:, :2] = 64.0, 2.0**38
+    return node_view(names, crane=read_nodes(rows, zone=_SHANGHAI), own=read_node_loads(rows), made_at=now, capacity=capacity)
 
 
 def reserved(scene: Scene, *, now: float) -> Reservations:

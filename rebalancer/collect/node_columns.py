@@ -16,7 +16,7 @@ import numpy as np
 
 from rebalancer.collect.node_table import load_base, node_amounts
 from rebalancer.kube.wire_steering import NodeLoadWire
-from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.state.arrays import FloatArray, IntArray, by_column
 from rebalancer.state.requests import amount, in_units
 from rebalancer.steer.load_annotations import LoadColumns, Oddity, read_nodes
 from rebalancer.steer.node_view import side_by_side
@@ -91,7 +91,7 @@ class NodeTable:
 
     def _empty(self) -> NodeColumns:
         none: list[Mapping[str, str]] = []
-        size = np.empty((0, len(SIGNALS)))
+        size = by_column((0, len(SIGNALS)))
         crane = read_nodes(none, zone=self._reading.zone, names=self._reading.series)
         return NodeColumns((), {}, crane, read_node_loads(none), size, size, np.empty(0, dtype=np.int64))
 
@@ -147,7 +147,7 @@ def _arrays(columns: NodeColumns) -> tuple[FloatArray, ...]:
 
 
 def _copied(old: NodeColumns) -> NodeColumns:
-    return _of(old, old.names, old.rows, [array.copy() for array in _arrays(old)], old.pool.copy())
+    return _of(old, old.names, old.rows, [array.copy(order="K") for array in _arrays(old)], old.pool.copy())
 
 
 def _moved(old: NodeColumns, names: tuple[str, ...], source: IntArray) -> NodeColumns:
@@ -163,7 +163,7 @@ def _of(old: NodeColumns, names: tuple[str, ...], rows: Mapping[str, int], array
 
 
 def _taken(array: FloatArray, source: IntArray) -> FloatArray:
-    return np.asarray(np.concatenate([array, np.full((1, *array.shape[1:]), np.nan)])[source], dtype=np.float64)
+    return np.asarray(np.concatenate([array, np.full((1, *array.shape[1:]), np.nan)])[source], dtype=np.float64, order="F")
 
 
 def _size(node: NodeLoadWire) -> tuple[FloatArray, FloatArray]:

@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from rebalancer.errors import SettingsError
-from rebalancer.state.arrays import FloatArray
+from rebalancer.state.arrays import FloatArray, by_column
 from rebalancer.units import format_duration
 
 SERIES = (
@@ -165,7 +165,7 @@ def read_nodes(nodes: Sequence[Mapping[str, str]], *, zone: tzinfo, names: Seque
     """The annotations of each node as columns."""
     clock = _clock(zone)
     keys = (*names, HOT_VALUE)
-    usage, written_at = np.full((len(nodes), len(keys)), np.nan), np.full((len(nodes), len(keys)), np.nan)
+    usage, written_at = by_column((len(nodes), len(keys))), by_column((len(nodes), len(keys)))
     odd: Counter[tuple[str, Oddity]] = Counter()
     for column, key in enumerate(keys):
         for row, written in enumerate(nodes):

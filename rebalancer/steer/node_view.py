@@ -12,7 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
-from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.state.arrays import FloatArray, IntArray, by_column
 from rebalancer.steer.load_annotations import LoadColumns
 from rebalancer.steer.own_annotation import SIGNALS, OwnColumns
 
@@ -114,8 +114,8 @@ def node_view(
         rows=rows,
         crane=crane,
         own=own,
-        capacity=np.full(shape, np.nan) if capacity is None else capacity,
-        bound=np.zeros(shape) if bound is None else bound,
+        capacity=by_column(shape) if capacity is None else capacity,
+        bound=by_column(shape, fill=0.0) if bound is None else bound,
         made_at=made_at,
         bindings=bindings,
     )

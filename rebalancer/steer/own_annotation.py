@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from rebalancer.state.arrays import FloatArray
+from rebalancer.state.arrays import FloatArray, by_column
 from rebalancer.units import format_time, parse_time
 
 LOAD = "rebalancer.dev/load"
@@ -115,7 +115,7 @@ class OwnColumns:
 
 def read_node_loads(nodes: Sequence[Mapping[str, str]]) -> OwnColumns:
     """The annotation of each node as columns, whatever its age."""
-    load, deviation = np.full((len(nodes), len(SIGNALS)), np.nan), np.full((len(nodes), len(SIGNALS)), np.nan)
+    load, deviation = by_column((len(nodes), len(SIGNALS))), by_column((len(nodes), len(SIGNALS)))
     written_at, expires_at = np.full(len(nodes), np.nan), np.full(len(nodes), np.nan)
     odd = 0
     for row, written in enumerate(nodes):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray, by_column
 
 EXTENDER_MAXIMUM = 10
 HALF = 0.5
@@ -44,7 +44,7 @@ def bound_load(
     ``capacity`` (nodes, signals); ``measured_at`` (nodes,): the end of the window of the node's means. A pod of unknown use, or a node of
     unknown capacity or time, makes it NaN there. A pod that uses nothing adds nothing, whatever is unknown.
     """
-    total = np.zeros(capacity.shape)
+    total = by_column(capacity.shape, fill=0.0)
     here = (node >= 0) & (node < len(capacity))
     at = node[here]
     held = np.clip((measured_at[at] - bound_at[here]) / window_s, 0.0, 1.0)

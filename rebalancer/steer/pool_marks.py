@@ -17,7 +17,7 @@ import numpy as np
 from rebalancer.detect.pools import selector_of
 from rebalancer.detect.thresholds import pool_spread
 from rebalancer.policy.model import Pool, Spec
-from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.state.arrays import FloatArray, IntArray, by_column
 from rebalancer.state.matching import matches
 from rebalancer.steer.own_annotation import SIGNALS
 from rebalancer.steer.own_score import Marks
@@ -47,7 +47,7 @@ def pool_marks(spec: Spec, *, pool: IntArray, load: FloatArray, allocatable: Flo
     means that deviations are measured from. ``allocatable`` (nodes, `SIGNALS`): the share of the machine that pods may have; 1 where
     unknown.
     """
-    target, high = np.full(load.shape, np.nan), np.full(load.shape, np.nan)
+    target, high = by_column(load.shape), by_column(load.shape)
     whole = np.ones(load.shape) if allocatable is None else np.where(allocatable > 0, allocatable, 1.0)
     spread = pool_spread(load / whole, pool, len(spec.pools))
     for row, rules in enumerate(spec.pools):
