@@ -18,6 +18,7 @@ from rebalancer.collect.cluster import ClusterObjects
 from rebalancer.collect.coverage import Gaps, coverage
 from rebalancer.collect.deviations import LONG_ENOUGH, deviation_columns, with_typical
 from rebalancer.collect.estimates import PodAges, with_estimates
+from rebalancer.collect.gpu.assembling import NO_WORDS, GpuPods, GpuWords, assemble_gpus
 from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
 from rebalancer.collect.owners import Owners
 from rebalancer.collect.pod_columns import Number, PodColumns
@@ -28,8 +29,11 @@ from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.samples import PodKey, Samples
 from rebalancer.collect.usage_columns import NodeUsageColumns, PodUsageColumns, node_columns, pod_columns
 from rebalancer.collect.workload_table import Ownership, build_workloads, ownership
+from rebalancer.gpu.telling import notes_of
+from rebalancer.kube.wire import NodeWire
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState
+from rebalancer.state.devices import Gpus
 from rebalancer.state.freezing import freeze
 from rebalancer.state.tables import Budget, Phase, Pods
 
@@ -50,8 +54,11 @@ class _PodParts:
     requests: RequestMatrices
 
 
-def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: float = SAMPLES_ARE_LATE_S) -> ClusterState:
-    """The state at ``at`` (unix seconds). ``late_s``: how late samples of pods may be (the policy's maxAge)."""
+def assemble(
+    objects: ClusterObjects, samples: Samples, *, at: float, late_s: float = SAMPLES_ARE_LATE_S, gpus: GpuWords = NO_WORDS
+) -> ClusterState:
+    """The state at ``at`` (unix seconds). ``late_s``: how late samples of pods may be (the policy's maxAge). ``gpus``: what is told of GPUs
+    beside the objects."""
     node_wires = sorted_nodes(objects.nodes)
     node_index = {wire.metadata.name: row for row, wire in enumerate(node_wires)}
     found = read_amounts(node_wires)
@@ -75,6 +82,8 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
     budgets = budgets_of(objects.budgets)
     pods = _build_pods(parts, pod_usage, deviation, ages=ages, budgets=budgets, samples=samples, resources=resources)
     serving = parts.standing.active & ~parts.standing.terminating & (parts.standing.phase == int(Phase.RUNNING))
+    tables = _gpus(objects, parts, node_wires, words=gpus, at=at)
+    gaps = _gaps(objects, parts, found, node_usage, pod_usage)
     state = ClusterState(
         cluster=objects.cluster,
         at=at,
@@ -90,11 +99,25 @@ def assemble(objects: ClusterObjects, samples: Samples, *, at: float, late_s: fl
         namespaces={wire.metadata.name: wire.metadata.labels or {} for wire in objects.namespaces},
         priorities={wire.metadata.name: wire.value for wire in objects.priority_classes},
         tenants=(),
-        coverage=coverage(nodes, pods, samples, ages=ages, gaps=_gaps(objects, parts, found, node_usage, pod_usage)),
+        coverage=coverage(nodes, pods, samples, ages=ages, gaps=gaps, more_notes=notes_of(tables)),
         window_s=samples.window_s,
         step_s=samples.step_s,
+        gpus=tables,
     )
     return freeze(state)
+
+
+def _gpus(objects: ClusterObjects, parts: _PodParts, nodes: Sequence[NodeWire], *, words: GpuWords, at: float) -> Gpus:
+    said = parts.columns.gpus
+    pods = GpuPods(
+        rows=said.rows,
+        keys=tuple(parts.columns.keys[row] for row in said.rows.tolist()),
+        records=said.records,
+        number=parts.columns.numbers[Number.GPU][said.rows],
+        node=parts.standing.node[said.rows],
+        active=parts.standing.active[said.rows],
+    )
+    return assemble_gpus(pods, nodes, objects.gpus, words=words, at=at, memo=said.memo)
 
 
 def _pod_parts(objects: ClusterObjects, columns: PodColumns, node_index: Mapping[str, int], resources: Sequence[str]) -> _PodParts:

@@ -10,16 +10,18 @@ Nothing is decided here; `assemble` turns the objects into the state.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from rebalancer.collect.gpu.assembling import GpuObjects
 from rebalancer.collect.pod_columns import PodColumns
 from rebalancer.collect.samples import NodeDirectory, PodKey
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesError
+from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
+from rebalancer.gpu.nodes.koordinator import CORE as KOORDINATOR_CORE
 from rebalancer.kube import resources
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import Resource, list_all
@@ -60,6 +62,7 @@ class ClusterObjects:
     claims: list[ClaimWire] = field(default_factory=list)
     volumes: list[PersistentVolumeWire] = field(default_factory=list)
     budgets: list[BudgetWire] = field(default_factory=list)
+    gpus: GpuObjects = field(default_factory=GpuObjects)
     odd: Mapping[str, int] = field(default_factory=dict)
     columns: PodColumns | None = None
     """The same pods as columns, where they are kept from one read to the next."""
@@ -121,6 +124,18 @@ class _Counting:
             self.odd[f"{resource.name}: {reason}"] += count
         return items
 
+    def read_if_there(self, versions: Sequence[Resource[T]]) -> Sequence[T] | None:
+        """Of the first version that the API has; nothing where it has none. None without the right to list it, which is counted."""
+        for resource in versions:
+            try:
+                return self.read(resource)
+            except KubernetesNotFound:
+                continue
+            except KubernetesForbidden:
+                self.odd[f"{resource.name}: may not be listed"] += 1
+                return None
+        return ()
+
 
 def read_cluster(client: KubeClient, *, deadline: Deadline) -> ClusterObjects:
     """Read everything. Raises what `list_all` raises (unreachable, forbidden, absent, expired, throttled past the deadline), and
@@ -153,7 +168,19 @@ def gather(each: Reader) -> ClusterObjects:
         claims=reader.read(resources.CLAIMS),
         volumes=reader.read(resources.VOLUMES),
         budgets=reader.read(resources.BUDGETS),
+        gpus=_gpu_objects(reader, pods, nodes),
         odd=dict(reader.odd),
+    )
+
+
+def _gpu_objects(reader: _Counting, pods: Iterable[PodWire], nodes: Iterable[NodeWire]) -> GpuObjects:
+    """What only GPUs need, where some pod or node points to it."""
+    claimed = any(pod.spec.resource_claims or pod.status.extended_resource_claim_status for pod in pods)
+    booked = any(KOORDINATOR_CORE in (node.status.allocatable or ()) for node in nodes)
+    return GpuObjects(
+        claims=reader.read_if_there(resources.DEVICE_CLAIMS) if claimed else (),
+        slices=(reader.read_if_there(resources.RESOURCE_SLICES) or ()) if claimed else (),
+        devices=(reader.read_if_there((resources.NODE_DEVICES,)) or ()) if booked else (),
     )
 
 

@@ -7,7 +7,7 @@ or a pod of a minute ago is no gap in the metrics.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ class Gaps:
     dropped: Mapping[str, int]
 
 
-def coverage(nodes: Nodes, pods: Pods, samples: Samples, *, ages: PodAges, gaps: Gaps) -> Coverage:
+def coverage(nodes: Nodes, pods: Pods, samples: Samples, *, ages: PodAges, gaps: Gaps, more_notes: Sequence[str] = ()) -> Coverage:
     names = [each.signal.name for each in samples.signals]
     expected = ages.settled & (pods.phase == int(Phase.RUNNING)) & ~pods.terminating
     node_known = ~np.isnan(nodes.usage) & nodes.ready[:, None]
@@ -45,7 +45,7 @@ def coverage(nodes: Nodes, pods: Pods, samples: Samples, *, ages: PodAges, gaps:
         pods={name: Share(int(pod_known[:, column].sum()), int(expected.sum())) for column, name in enumerate(names)},
         oldest_sample_s={name: _oldest(nodes, column) for column, name in enumerate(names)},
         dropped=dict(dropped),
-        notes=(*samples.notes, *_notes(gaps)),
+        notes=(*samples.notes, *_notes(gaps), *more_notes),
         failed={each.signal.name: each.failed for each in samples.signals if each.failed} or None,
         warnings=samples.warnings,
     )

@@ -13,6 +13,8 @@ from enum import IntEnum
 import numpy as np
 
 from rebalancer.collect.constraints import ConstraintTable
+from rebalancer.collect.gpu.assembling import GpuMemo
+from rebalancer.collect.gpu.pod_clues import PodGpu
 from rebalancer.collect.pod_requests import RequestTable
 from rebalancer.collect.samples import PodKey
 from rebalancer.kube.wire import OwnerWire
@@ -43,6 +45,17 @@ class Number(IntEnum):
     LABELS = 11
     CONSTRAINTS = 12
     """Of ``constraints``, without what its claims add."""
+    GPU = 13
+    """Of the clues about GPUs in ``gpus``."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuColumns:
+    """Of the pods that say something about GPUs: ``rows``, ascending, and what they say. ``memo``: of what was made of it before."""
+
+    rows: IntArray
+    records: tuple[PodGpu, ...]
+    memo: GpuMemo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +81,7 @@ class PodColumns:
     """By number."""
     constraints: ConstraintTable
     requests: RequestTable
+    gpus: GpuColumns
     unreadable: Mapping[PodKey, str]
     """Pods that were left out because a quantity of theirs is none -> the name of their node, empty without one."""
 

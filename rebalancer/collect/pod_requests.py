@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from rebalancer.collect.gpu.pod_clues import extended_containers
+from rebalancer.gpu.clues import ContainerClues
 from rebalancer.kube.wire_pods import ContainerStatusWire, ContainerWire, PodWire, ResourcesWire
 from rebalancer.state.arrays import FloatArray, IntArray
 from rebalancer.state.requests import (
@@ -54,6 +56,8 @@ class RequestTable:
 
     def __init__(self) -> None:
         self._figures: list[_Figures] = []
+        self.extended: list[tuple[ContainerClues, ...]] = []
+        """By row: the containers of a pod of which one asks for an extended resource; empty for the others."""
         self._rows: dict[bytes, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
@@ -75,8 +79,8 @@ class RequestTable:
                 spec.init_containers,
                 spec.overhead,
                 spec.resources,
-                status.container_statuses,
-                status.init_container_statuses,
+                _resized(status.container_statuses),
+                _resized(status.init_container_statuses),
                 status.resources,
                 status.allocated_resources,
                 infeasible,
@@ -88,6 +92,7 @@ class RequestTable:
             figures = _Figures(request(value), incoming_request(value), scored_request(value), scored_incoming(value))
             found = self._rows[key] = len(self._figures)
             self._figures.append(figures)
+            self.extended.append(extended_containers(spec))
         return found
 
     def matrices(self, rows: IntArray, resources: Sequence[str]) -> RequestMatrices:
@@ -108,6 +113,11 @@ def _matrix(distinct: Iterable[Amounts], count: int, names: Sequence[str]) -> Fl
         for name, value in each.items():
             matrix[row, column[name]] = in_units(name, value)
     return matrix
+
+
+def _resized(statuses: Iterable[ContainerStatusWire] | None) -> object:
+    """What of them may follow from a resize; which devices a container was given is its own, and would make every pod a distinct one."""
+    return tuple((each.name, each.allocated_resources, each.resources) for each in statuses or () if each.resources is not None)
 
 
 def resize_is_infeasible(pod: PodWire) -> bool:

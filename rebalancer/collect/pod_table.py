@@ -19,8 +19,11 @@ import numpy as np
 from rebalancer.collect.alike import Alike, same_constraints, same_labels, same_requests
 from rebalancer.collect.constraints import ConstraintTable
 from rebalancer.collect.gangs import scheduling_group
+from rebalancer.collect.gpu.assembling import GpuMemo
+from rebalancer.collect.gpu.clue_table import ClueTable
+from rebalancer.collect.gpu.pod_clues import PodGpu, pod_gpu, without_gpu_annotations
 from rebalancer.collect.owners import annotations_of
-from rebalancer.collect.pod_columns import Number, PodColumns
+from rebalancer.collect.pod_columns import GpuColumns, Number, PodColumns
 from rebalancer.collect.pod_facts import class_of_annotations, is_ready, is_static, phase_number, qos_number, ready_after, seconds
 from rebalancer.collect.pod_requests import RequestTable
 from rebalancer.collect.pod_volumes import pod_volumes
@@ -72,6 +75,9 @@ class PodTable:
         self._label_sets: dict[LabelSet, int] = {}
         self._constraints = ConstraintTable()
         self._requests = RequestTable()
+        self._gpus: list[PodGpu | None] = []
+        self._clues = ClueTable()
+        self._memo = GpuMemo()
 
     def read(self, pods: Sequence[PodWire]) -> PodColumns:
         """The columns of exactly these pods. Of two with one uid the last counts."""
@@ -91,6 +97,7 @@ class PodTable:
             (Number.LABELS, self._label_sets),
             (Number.CONSTRAINTS, self._constraints),
             (Number.REQUEST, self._requests),
+            (Number.GPU, self._clues),
         ):
             if len(table) > _SPARE and len(table) > _TIMES * len(np.unique(self._numbers[number, order])) + _SPARE:
                 return True
@@ -141,6 +148,7 @@ class PodTable:
             self._volumes,
             self._restart_policies,
             self._groups,
+            self._gpus,
         )
 
     def _write(self, changed: Mapping[int, PodWire]) -> None:
@@ -158,7 +166,8 @@ class PodTable:
         numbers: list[tuple[int, ...]] = []
         times: list[tuple[float, float, float]] = []
         for slot, pod in changed:
-            meta, own = pod.metadata, annotations_of(pod.metadata.annotations)
+            meta, said = pod.metadata, annotations_of(pod.metadata.annotations)
+            own = without_gpu_annotations(said)
             if meta.name != self._names[slot] or meta.namespace != self._namespaces[slot]:
                 self._alive[slot] = False  # it has another place in the order
             controller = meta.controller
@@ -169,13 +178,16 @@ class PodTable:
             self._owners[slot], self._annotations[slot], self._volumes[slot] = owner, own, pod_volumes(pod)
             self._restart_policies[slot] = pod.spec.restart_policy or "Always"
             self._groups[slot] = scheduling_group(pod, own)
-            numbers.append(self._numbers_of(pod, own, owner, reading))
+            request = reading.request(pod)
+            numbers.append(self._numbers_of(pod, own, owner, reading, request, self._gpu_number(slot, pod, said, request)))
             times.append((seconds(meta.creation_timestamp), seconds(pod.status.start_time), ready_after(pod)))
         slots = [slot for slot, _ in changed]
         self._numbers[:, slots] = np.array(numbers, dtype=np.int32).T
         self._times[:, slots] = np.array(times, dtype=np.float64).T
 
-    def _numbers_of(self, pod: PodWire, own: Mapping[str, str], owner: OwnerWire | None, reading: _Reading) -> tuple[int, ...]:
+    def _numbers_of(
+        self, pod: PodWire, own: Mapping[str, str], owner: OwnerWire | None, reading: _Reading, request: int, gpu: int
+    ) -> tuple[int, ...]:
         """In the order of `Number`."""
         node, word = pod.spec.node_name, class_of_annotations(own)
         return (
@@ -189,10 +201,16 @@ class PodTable:
             word.number,
             word.is_bad,
             is_static(pod, own),
-            reading.request(pod),
+            request,
             reading.labels(pod),
             reading.constraints(pod),
+            gpu,
         )
+
+    def _gpu_number(self, slot: int, pod: PodWire, annotations: Mapping[str, str], request: int) -> int:
+        """Of what the pod says about GPUs, which is kept with it; -1 for nothing."""
+        gpu = self._gpus[slot] = pod_gpu(pod, annotations, self._requests.extended[request] if request >= 0 else ())
+        return -1 if gpu is None else self._clues.number(gpu.clues)
 
     # ---- handing out --------------------------------------------------------------------------------------------------
 
@@ -243,8 +261,14 @@ class PodTable:
             label_sets=tuple(self._label_sets),
             constraints=self._constraints,
             requests=self._requests,
+            gpus=self._gpu_columns(order),
             unreadable=unreadable,
         )
+
+    def _gpu_columns(self, order: IntArray) -> GpuColumns:
+        rows = np.flatnonzero(self._numbers[Number.GPU, order] >= 0)
+        records = (self._gpus[slot] for slot in order[rows].tolist())
+        return GpuColumns(rows=rows, records=tuple(each for each in records if each is not None), memo=self._memo)
 
     def _node_name(self, slot: int) -> str:
         number = int(self._numbers[Number.NODE, slot])

@@ -68,8 +68,8 @@ class ContainerClues:
 class ClaimRequest:
     """One device request of a resource claim of a pod. ``container``: the only one that uses the claim, else empty.
 
-    ``count``: devices; NaN when all of a node are wanted, or the first of several alternatives that fits. ``memory_bytes``: the least
-    capacity that is asked for, NaN none.
+    ``device_class`` empty: the claim is not there, so it may be for anything. ``count``: devices; NaN when all of a node are wanted, or
+    the first of several alternatives that fits. ``memory_bytes``: the least capacity that is asked for, NaN none.
     """
 
     claim: str

@@ -16,6 +16,7 @@ from rebalancer.kube.wire import (
     PersistentVolumeWire,
     PriorityClassWire,
 )
+from rebalancer.kube.wire_devices import DeviceClaimWire, NodeDevicesWire, ResourceSliceWire
 from rebalancer.kube.wire_events import EventWire
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.kube.wire_steering import BoundPodWire, ConfigMapWire, NodeLoadWire
@@ -37,6 +38,16 @@ CRON_JOBS: Final = Resource(name="cronjobs", path="/apis/batch/v1/cronjobs", ite
 AUTOSCALERS: Final = Resource(name="horizontalpodautoscalers", path="/apis/autoscaling/v2/horizontalpodautoscalers", item=AutoscalerWire)
 PRIORITY_CLASSES: Final = Resource(name="priorityclasses", path="/apis/scheduling.k8s.io/v1/priorityclasses", item=PriorityClassWire)
 BUDGETS: Final = Resource(name="poddisruptionbudgets", path="/apis/policy/v1/poddisruptionbudgets", item=BudgetWire)
+DEVICE_CLAIMS: Final = tuple(
+    Resource(name="resourceclaims", path=f"/apis/resource.k8s.io/{version}/resourceclaims", item=DeviceClaimWire)
+    for version in ("v1", "v1beta1")
+)
+"""Newest version first; a server has one of them or none."""
+RESOURCE_SLICES: Final = tuple(
+    Resource(name="resourceslices", path=f"/apis/resource.k8s.io/{version}/resourceslices", item=ResourceSliceWire)
+    for version in ("v1", "v1beta1")
+)
+NODE_DEVICES: Final = Resource(name="devices", path="/apis/scheduling.koordinator.sh/v1alpha1/devices", item=NodeDevicesWire)
 NODE_LOADS: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeLoadWire)
 """Nodes as the extender reads them."""
 BOUND_PODS: Final = Resource(name="pods", path="/api/v1/pods", item=BoundPodWire, query=(("fieldSelector", "spec.nodeName!="),))
@@ -80,3 +91,7 @@ def one_config_map(*, namespace: str, name: str) -> Resource[ConfigMapWire]:
     """A list and a watch of one ConfigMap, for which the right to that one is enough."""
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
     return Resource(name="configmaps", path=path, item=ConfigMapWire, query=(("fieldSelector", f"metadata.name={name}"),))
+
+
+OPTIONAL_LISTS: Final = (DEVICE_CLAIMS[0], RESOURCE_SLICES[0], NODE_DEVICES)
+"""What is listed where the API has it and a pod or node points to it: devices by claim, and koordinator's."""

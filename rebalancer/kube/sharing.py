@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from rebalancer.kube.wire import MetaWire, OwnerWire
+from rebalancer.kube.wire import OwnerWire
+from rebalancer.kube.wire_pod_meta import NO_ANNOTATIONS, PodMetaWire
 from rebalancer.kube.wire_pods import PodSpecWire, PodStatusWire, PodWire
 
 _put: Final = msgspec.structs.force_setattr
@@ -25,6 +26,8 @@ def share_pod_parts() -> Callable[[PodWire], None]:
     nodes: dict[str, str] = {}
 
     def share(pod: PodWire) -> None:
+        if pod.metadata.annotations == NO_ANNOTATIONS:
+            _put(pod.metadata, "annotations", None)  # of many annotations none that is read
         first = first_of.setdefault(pod.metadata.owner_references, pod)
         if pod.spec.node_name is not None:
             _put(pod.spec, "node_name", nodes.setdefault(pod.spec.node_name, pod.spec.node_name))
@@ -36,12 +39,14 @@ def share_pod_parts() -> Callable[[PodWire], None]:
     return share
 
 
-def _share_metadata(first: MetaWire, own: MetaWire) -> None:
+def _share_metadata(first: PodMetaWire, own: PodMetaWire) -> None:
     _put(own, "owner_references", first.owner_references)
     if own.namespace == first.namespace:
         _put(own, "namespace", first.namespace)
     if own.labels == first.labels:
         _put(own, "labels", first.labels)
+    if own.annotations is not None and own.annotations == first.annotations:
+        _put(own, "annotations", first.annotations)
 
 
 def _share_spec(first: PodSpecWire, own: PodSpecWire) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from rebalancer.kube.wire import MetaWire, NodeSelectorWire, NodeTermWire, SelectorWire
+from rebalancer.kube.wire import NodeSelectorWire, NodeTermWire, SelectorWire
+from rebalancer.kube.wire_pod_meta import PodMetaWire
 
 _put: Final = msgspec.structs.force_setattr
 """Past `frozen`: of a struct that was made a moment ago."""
@@ -19,6 +20,18 @@ _put: Final = msgspec.structs.force_setattr
 
 class ResourcesWire(msgspec.Struct, frozen=True, gc=False):
     requests: dict[str, str] | None = None
+
+
+class UsedClaimWire(msgspec.Struct, frozen=True, gc=False):
+    """A resource claim of the pod that a container uses."""
+
+    name: str
+
+
+class ContainerResourcesWire(msgspec.Struct, frozen=True, gc=False):
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+    claims: tuple[UsedClaimWire, ...] | None = None
 
 
 class PortWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -29,7 +42,7 @@ class PortWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 class ContainerWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
-    resources: ResourcesWire | None = None
+    resources: ContainerResourcesWire | None = None
     ports: tuple[PortWire, ...] | None = None
     restart_policy: str | None = None
 
@@ -141,11 +154,31 @@ class PodConditionWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
+class GivenDeviceWire(msgspec.Struct, frozen=True, gc=False):
+    resource_id: str = msgspec.field(default="", name="resourceID")
+    health: str | None = None
+
+
+class GivenDevicesWire(msgspec.Struct, frozen=True, gc=False):
+    """Devices of one resource that the kubelet has given to a container."""
+
+    name: str = ""
+    resources: tuple[GivenDeviceWire, ...] | None = None
+
+
 class ContainerStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     restart_count: int = 0
     allocated_resources: dict[str, str] | None = None
     resources: ResourcesWire | None = None
+    allocated_resources_status: tuple[GivenDevicesWire, ...] | None = None
+
+
+class ClaimStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The object that was made for a claim of the pod: of a template, say."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
 
 
 class PodStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -157,6 +190,8 @@ class PodStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     init_container_statuses: tuple[ContainerStatusWire, ...] | None = None
     resources: ResourcesWire | None = None
     allocated_resources: dict[str, str] | None = None
+    resource_claim_statuses: tuple[ClaimStatusWire, ...] | None = None
+    extended_resource_claim_status: ClaimStatusWire | None = None
     ready_since: float = math.nan
     """From the condition Ready, where it is True: unix seconds. NaN unknown."""
 
@@ -179,6 +214,6 @@ def _unix_seconds(moment: str) -> float:
 
 
 class PodWire(msgspec.Struct, frozen=True, gc=False):
-    metadata: MetaWire
+    metadata: PodMetaWire
     spec: PodSpecWire = PodSpecWire()
     status: PodStatusWire = PodStatusWire()

@@ -16,6 +16,17 @@ class Example:
 
 EXAMPLES = (
     Example(
+        "Gpu",
+        "A device plugin that renames its resource by model, gpushare in MiB, and a HAMi chart with names of its own",
+        """\
+spec:
+  gpu:
+    resources: {nvidia.com/a100: nvidia, nvidia.com/t4: nvidia}
+    gpushare: {unit: MiB}
+    hami: {count: corp.example.com/vgpu, memory: corp.example.com/vgpu-memory, memoryFactor: 256}
+""",
+    ),
+    Example(
         "Spec",
         "Evict, look every minute, and keep everything else at its default",
         """\

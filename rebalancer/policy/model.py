@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from rebalancer.policy.gpu import Gpu
 from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict, TimeZone
 from rebalancer.units import format_duration
@@ -248,6 +249,8 @@ class Spec(Strict):
     """What happens to workloads that come back."""
     events: bool = True
     """Write Events on pods and owners in evict mode."""
+    gpu: Gpu = Gpu()
+    """What GPUs are called here."""
 
     @model_validator(mode="after")
     def _pools_differ(self) -> Spec:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rebalancer.policy.examples import EXAMPLES
+from rebalancer.policy.gpu import ExtendedResource, Gpu, Gpushare, Hami
 from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.model import (
     API_VERSION,
@@ -66,6 +67,9 @@ LEVELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("spec.steering", Steering),
     ("spec.breaker", Breaker),
     ("spec.quarantine", Quarantine),
+    ("spec.gpu", Gpu),
+    ("spec.gpu.gpushare", Gpushare),
+    ("spec.gpu.hami", Hami),
 )
 """(where it stands in a file, its model), in the order of the page."""
 
@@ -76,6 +80,7 @@ POLICY_WORDS: Words = (
     (Priority, "PriorityClass or whole number"),
     (DnsLabel, "name"),
     (SignalName, "name of a signal"),
+    (ExtendedResource, "name of an extended resource"),
     (TimeZone, "time zone"),
 )
 _PLAIN: Words = ((bool, "true or false"), (int, "whole number"), (float, "number"), (str, "text"))

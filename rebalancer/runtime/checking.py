@@ -16,6 +16,7 @@ from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import NodeClass
 from rebalancer.errors import KubernetesError, KubernetesForbidden, MetricsError, MetricsMissing, RebalancerError
+from rebalancer.gpu.telling import NOTE, REMEDIES, by_reason, fault_words, summary
 from rebalancer.kube.access import can_i, server_version
 from rebalancer.kube.client import KubeClient
 from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL
@@ -24,9 +25,10 @@ from rebalancer.report.checks import Check, CheckReport, CheckStatus
 from rebalancer.runtime.clock import Clock, SystemClock
 from rebalancer.runtime.hint_readiness import hints_unready
 from rebalancer.runtime.observe import observe, require_coverage
-from rebalancer.runtime.rights import Right, lease_rights, reading_rights, writing_rights
+from rebalancer.runtime.rights import Right, lease_rights, optional_rights, reading_rights, writing_rights
 from rebalancer.runtime.session import Connections, Session, connected
 from rebalancer.runtime.stopwatch import Stopwatch
+from rebalancer.state.cluster import ClusterState
 from rebalancer.units import format_duration, format_time
 
 MOST_SKEW_S = 10.0
@@ -134,6 +136,8 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
             checks.warn("rights", f"may not {right.words}, so the service lists it in each cycle", remedy)
         else:
             checks.fail("rights", f"may not {right.words}", f"add the rule {right.rule}", exit_status=4)
+    for right in _missing(client, optional_rights(), deadline):
+        checks.warn("rights", f"may not {right.words}, so GPUs that are handed out in that way are not known", f"add the rule {right.rule}")
     if all(right.verb == "watch" for right in missing):
         checks.ok("rights", "may read everything that a cycle reads")
     missing = _missing(client, lease_rights(namespace=namespace, lease=lease), deadline)
@@ -305,12 +309,24 @@ def _check_one_look(session: Session, connections: Connections, checks: _Checks,
     sources = tuple(f"signal {name}: " for name in spec.judged_signals)
     chosen = session.settings.prometheus.recording_rules
     for note in state.coverage.notes:
+        if note.startswith(NOTE):  # said below, with remedies
+            continue
         if chosen or not note.startswith(sources):  # without a choice the queries have said that already
             checks.ok("metrics", note)
     for name in spec.judged_signals:
         nodes, pods = state.coverage.nodes[name], state.coverage.pods[name]
         checks.ok("metrics", f"signal {name} is known for {nodes.known} of {nodes.of} nodes and {pods.known} of {pods.of} pods")
+    _check_gpus(state, checks)
     counts = ", ".join(
         f"{findings.nodes_of_class(c)} {c.word}" for c in (NodeClass.HOT, NodeClass.NORMAL, NodeClass.COLD, NodeClass.UNKNOWN)
     )
     checks.ok("nodes", f"by the policy: {counts}")
+
+
+def _check_gpus(state: ClusterState, checks: _Checks) -> None:
+    """Which devices were found, how sure it is who is on them, and each sort of fault; nothing in a cluster without GPUs."""
+    said = summary(state.gpus)
+    if said:
+        checks.ok("gpu", said)
+    for reason, faults in by_reason(state.gpus.faults).items():
+        checks.warn("gpu", fault_words(faults), REMEDIES[reason])

@@ -7,6 +7,7 @@ thousands of nodes cost no lock each. A number that is unknown has no sample: a 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from rebalancer.detect.findings import Findings, NodeClass
 from rebalancer.plan.grades import GRADES, carried
 from rebalancer.state.arrays import FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState, Coverage
+from rebalancer.state.devices import FaultReason
 from rebalancer.state.tables import Phase
 
 PREFIX = "rebalancer_"
@@ -35,6 +37,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tenant_used_coverage_ratio": ("Share of a tenant's pods whose usage is known.", ("tenant", "resource")),
     "metric_coverage_ratio": ("Share of nodes and pods whose usage is known.", ("subject", "signal")),
     "metric_oldest_sample_seconds": ("Age of the oldest sample that is still used.", ("signal",)),
+    "gpu_faults": ("What is said of GPUs and cannot be read or does not go together.", ("reason",)),
 }
 """name without the prefix -> (documentation, labels): the closed list, so that the documentation needs no cluster."""
 _MARKS = ("low", "target", "high")
@@ -63,6 +66,7 @@ def families_of(state: ClusterState, findings: Findings) -> Iterator[GaugeMetric
     yield from _pool_families(state, findings)
     yield from _tenant_families(state)
     yield from _coverage_families(state.coverage)
+    yield _gpu_faults(state)
 
 
 def _gauge(name: str) -> GaugeMetricFamily:
@@ -143,6 +147,14 @@ def _sums(values: FloatArray, owner: IntArray, owners: int) -> FloatArray:
     sums = np.zeros((owners, values.shape[1]))
     np.add.at(sums, owner, values)
     return sums
+
+
+def _gpu_faults(state: ClusterState) -> GaugeMetricFamily:
+    faults = _gauge("gpu_faults")
+    counts = Counter(fault.reason for fault in state.gpus.faults)
+    for reason in FaultReason:
+        faults.add_metric((reason.value,), float(counts[reason]))
+    return faults
 
 
 def _coverage_families(coverage: Coverage) -> Iterator[GaugeMetricFamily]:

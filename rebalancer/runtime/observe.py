@@ -10,6 +10,7 @@ import numpy as np
 from rebalancer.collect.asking import Asking
 from rebalancer.collect.assemble import assemble
 from rebalancer.collect.cluster import ClusterObjects, ClusterSource, ListedCluster, node_directory
+from rebalancer.collect.gpu.assembling import GpuWords
 from rebalancer.collect.machines import Machines, machines
 from rebalancer.collect.metrics import read_samples
 from rebalancer.collect.prometheus import Prometheus
@@ -18,6 +19,7 @@ from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
 from rebalancer.detect.pools import assign_pools
 from rebalancer.errors import KubernetesError, MetricsMissing
+from rebalancer.gpu.naming import names_of
 from rebalancer.kube.client import KubeClient
 from rebalancer.policy.model import Spec
 from rebalancer.runtime.collector import collector_at_rest
@@ -97,7 +99,7 @@ def _observe(
             pods=len(objects.pods),
         )
     with stopwatch.stage("assemble"):
-        state = assemble(objects, samples, at=at, late_s=spec.metrics.max_age)
+        state = assemble(objects, samples, at=at, late_s=spec.metrics.max_age, gpus=GpuWords(names=names_of(spec.gpu)))
     if not spec.anticipation.horizon:
         return state
     with stopwatch.stage("prometheus"):

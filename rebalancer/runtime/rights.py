@@ -15,7 +15,7 @@ from rebalancer.kube import admission
 from rebalancer.kube.announcements import GROUP, PLURAL
 from rebalancer.kube.gpu_sharing import UNHEALTHY_NAMESPACE
 from rebalancer.kube.operations import describe
-from rebalancer.kube.resources import ALL_LISTS, WATCHED
+from rebalancer.kube.resources import ALL_LISTS, OPTIONAL_LISTS, WATCHED
 from rebalancer.policy.model import Mode, Spec
 
 LEASE = "rebalancer"
@@ -92,6 +92,12 @@ def reading_rights() -> tuple[Right, ...]:
     )
 
 
+def optional_rights() -> tuple[Right, ...]:
+    """List of what only GPUs need, and only some of their schemes: a cycle does without, and says so."""
+    operations = [describe("GET", resource.path) for resource in OPTIONAL_LISTS]
+    return tuple(Right("list", operation.group, operation.resource) for operation in operations)
+
+
 def roles_for(
     spec: Spec, mode: Mode, *, namespace: str, lease: str = LEASE, memory: str = MEMORY, announcement: str = ""
 ) -> tuple[Role, ...]:
@@ -99,7 +105,7 @@ def roles_for(
 
     ``announcement``: the name of that of placement hints; empty: that of the Lease.
     """
-    roles = [Role("observe", reading_rights())]
+    roles = [Role("observe", (*reading_rights(), *optional_rights()))]
     acting, steering = mode is not Mode.DRY_RUN, spec.steering
     marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
     if (mode is Mode.EVICT and steering.soft_taint) or (acting and steering.annotate_nodes != "none"):

@@ -17,6 +17,8 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from rebalancer.state.cluster import ClusterState, Coverage
+from rebalancer.state.devices import Gpus
+from rebalancer.state.gpu import GpuAsk
 from rebalancer.state.scheduling import (
     Constraints,
     LabelSet,
@@ -65,6 +67,7 @@ def anonymize(state: ClusterState, *, salt: str) -> ClusterState:
         namespaces={names.text(name): dict(names.labels(labels.items())) for name, labels in state.namespaces.items()},
         tenants=tuple(map(names.text, state.tenants)),
         coverage=_coverage(state.coverage),
+        gpus=_gpus(state.gpus, names),
     )
 
 
@@ -80,6 +83,8 @@ class _Pseudonyms:
         self._learn("workload", (ref.name for ref in refs))
         self._learn("pod", pods.names)
         self._learn("object", _object_names(state))
+        self._learn("device", _device_names(state.gpus))
+        self._learn("container", (ask.container for asks in state.gpus.asks for ask in asks))
         self._learn("uid", (state.cluster, *pods.uids, *state.workloads.uids, *state.controllers))
         self._learn("value", (value for key, value in _label_values(state) if not _stays(key, value)))
 
@@ -138,6 +143,12 @@ def _object_names(state: ClusterState) -> Iterator[str]:
     for each in state.constraints:
         for full_name in (*each.exclusive_claims, *each.unbound_claims):
             yield full_name.partition("/")[2]
+
+
+def _device_names(gpus: Gpus) -> Iterator[str]:
+    yield from gpus.devices.uuids
+    yield from gpus.devices.parents
+    yield from (uuid for asks in gpus.asks for ask in asks for uuid in (*ask.model.uuids, *ask.model.not_uuids))
 
 
 def _label_values(state: ClusterState) -> Iterator[tuple[str, str]]:
@@ -274,6 +285,28 @@ def _constraints(each: Constraints, names: _Pseudonyms) -> Constraints:
         exclusive_claims=tuple(map(names.claim, each.exclusive_claims)),
         unbound_claims=tuple(map(names.claim, each.unbound_claims)),
     )
+
+
+def _gpus(gpus: Gpus, names: _Pseudonyms) -> Gpus:
+    """Models and profiles stay, like the labels that name them; of a fault it stays what kind it is and of whom."""
+    return replace(
+        gpus,
+        asks=tuple(tuple(_ask(ask, names) for ask in asks) for asks in gpus.asks),
+        devices=replace(
+            gpus.devices,
+            uuids=tuple(map(names.text, gpus.devices.uuids)),
+            parents=tuple(map(names.text, gpus.devices.parents)),
+        ),
+        faults=tuple(
+            replace(each, node=names.text(each.node), pod=names.claim(each.pod) if each.pod else "", sentence=WITHHELD)
+            for each in gpus.faults
+        ),
+    )
+
+
+def _ask(ask: GpuAsk, names: _Pseudonyms) -> GpuAsk:
+    uuids, not_uuids = (tuple(map(names.text, each)) for each in (ask.model.uuids, ask.model.not_uuids))
+    return replace(ask, container=names.text(ask.container), model=replace(ask.model, uuids=uuids, not_uuids=not_uuids))
 
 
 def _coverage(coverage: Coverage) -> Coverage:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rebalancer.state.arrays import FloatArray
+from rebalancer.state.devices import NO_GPUS, Gpus
 from rebalancer.state.scheduling import Constraints, LabelSet
 from rebalancer.state.tables import Budget, Nodes, Pods, Signal, WorkloadRef, Workloads
 
@@ -82,6 +83,8 @@ class ClusterState:
     """Distance of two confirmation windows in `Nodes.history`."""
     yesterday: Yesterday | None = None
     """None: it was not asked for."""
+    gpus: Gpus = NO_GPUS
+    """What is asked for and held of GPUs; empty where there is none, and in snapshots that were taken before there were such tables."""
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:

@@ -17,6 +17,7 @@ import numpy as np
 from rebalancer.errors import SnapshotError
 from rebalancer.state.anonymity import anonymize
 from rebalancer.state.cluster import ClusterState
+from rebalancer.state.devices import DevicePods, Devices
 from rebalancer.state.freezing import freeze
 from rebalancer.state.snapshot_codec import Malformed, codec
 from rebalancer.state.tables import Nodes, Pods, Workloads
@@ -111,9 +112,33 @@ def _check(state: ClusterState) -> None:
     ):
         if index.size and (index.min() < least or index.max() >= count):
             raise SnapshotError(f"it is damaged: {name} points at a row that is not there", remedy=_AGAIN)
+    _check_gpus(state)
 
 
-def _check_lengths(name: str, table: Nodes | Pods | Workloads, rows: int) -> None:
+def _check_gpus(state: ClusterState) -> None:
+    """The same of the tables of GPUs, and that their rows are in the order by which they are looked up."""
+    gpus, nodes, pods = state.gpus, len(state.nodes.names), len(state.pods.names)
+    _check_lengths("gpus.devices", gpus.devices, len(gpus.devices))
+    _check_lengths("gpus.held", gpus.held, len(gpus.held))
+    if len(gpus.pod) != len(gpus.ask):
+        raise SnapshotError("it is damaged: gpus.ask does not have the rows of gpus.pod", remedy=_AGAIN)
+    pairs = gpus.held.device * max(1, pods) + gpus.held.pod
+    for name, index, count, least_step in (
+        ("gpus.pod", gpus.pod, pods, 1),
+        ("gpus.ask", gpus.ask, len(gpus.asks), None),
+        ("gpus.unplaced", gpus.unplaced, pods, 1),
+        ("gpus.devices.node", gpus.devices.node, nodes, 0),
+        ("gpus.held.device", gpus.held.device, len(gpus.devices), 0),
+        ("gpus.held.pod", gpus.held.pod, pods, None),
+        ("gpus.held", pairs, len(gpus.devices) * max(1, pods), 1),
+    ):
+        if index.size and (index.min() < 0 or index.max() >= count):
+            raise SnapshotError(f"it is damaged: {name} points at a row that is not there", remedy=_AGAIN)
+        if least_step is not None and index.size > 1 and np.diff(index).min() < least_step:
+            raise SnapshotError(f"it is damaged: {name} is not in order", remedy=_AGAIN)
+
+
+def _check_lengths(name: str, table: Nodes | Pods | Workloads | Devices | DevicePods, rows: int) -> None:
     for column in fields(table):
         value = getattr(table, column.name)
         if isinstance(value, np.ndarray):

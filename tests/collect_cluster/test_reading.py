@@ -12,7 +12,7 @@ import pytest
 
 from rebalancer.collect.cluster import ClusterObjects, node_directory, read_cluster
 from rebalancer.deadline import Deadline
-from rebalancer.errors import KubernetesError, KubernetesForbidden
+from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.lists import Page, Resource
 from rebalancer.kube.resources import ALL_LISTS
 from rebalancer.kube.wire import NodeWire
@@ -27,14 +27,16 @@ class _Server:
 
     server = "https://cluster.test"
 
-    def __init__(self, objects: Mapping[str, Sequence[Json]], *, forbidden: str = "", odd: str = "") -> None:
-        self._objects, self._forbidden, self._odd = objects, forbidden, odd
+    def __init__(self, objects: Mapping[str, Sequence[Json]], *, forbidden: str = "", odd: str = "", absent: str = "") -> None:
+        self._objects, self._forbidden, self._odd, self._absent = objects, forbidden, odd, absent
         self.asked: list[tuple[str, bool]] = []
 
     def pages(self, resource: Resource[Any], *, deadline: Deadline, query: Sequence[tuple[str, str]] = ()) -> Iterator[Page[Any]]:
         self.asked.append((resource.name, resource.metadata_only))
         if resource.name == self._forbidden:
             raise KubernetesForbidden(f"listing {resource.name} is forbidden", status=403)
+        if resource.name == self._absent:
+            raise KubernetesNotFound(f"listing {resource.name}: not found", status=404)
         found = self._objects.get(resource.name, [])
         if resource.metadata_only:
             found = [{"metadata": each["metadata"]} for each in found]
@@ -82,6 +84,42 @@ def test_whole_replicasets_are_read_only_when_a_pod_ends_at_one() -> None:
     assert all(each.spec is None for each in _read(frugal).replica_sets)
     assert all(each.spec is not None for each in _read(whole).replica_sets)
     assert [asked for asked in whole.asked if asked[0] == "replicasets"] == [("replicasets", True), ("replicasets", False)]
+
+
+def test_what_only_gpus_need_is_listed_where_something_points_to_it() -> None:
+    """Claims and slices where a pod claims, Device objects where a node is koordinator's; nowhere else."""
+    claiming = pod("x", on="n1", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]})
+    booked = node("n1", extended={"koordinator.sh/gpu-core": "100"})
+    objects = {
+        "namespaces": [KUBE_SYSTEM],
+        "nodes": [booked],
+        "pods": [claiming],
+        "resourceclaims": [{"metadata": meta("c")}],
+        "devices": [{"metadata": meta("n1", namespace=None)}],
+    }
+    server = _Server(objects)
+    found = _read(server).gpus
+    assert [wire.metadata.name for wire in (*(found.claims or ()), *found.devices)] == ["c", "n1"]
+    assert {"resourceclaims", "resourceslices", "devices"} <= {name for name, _ in server.asked}
+    plain = _Server({"namespaces": [KUBE_SYSTEM], "nodes": [node("n1")], "pods": [pod("x")]})
+    _read(plain)
+    assert {"resourceclaims", "resourceslices", "devices"}.isdisjoint({name for name, _ in plain.asked})
+
+
+@pytest.mark.parametrize("missing", ["forbidden", "absent"])
+def test_what_only_gpus_need_ends_no_reading(missing: str) -> None:
+    """Without the right, or in a cluster that has no such API; the first is counted, and claims are then unknown instead of none."""
+    claiming = pod("x", on="n1", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]})
+    objects = {"namespaces": [KUBE_SYSTEM], "nodes": [node("n1")], "pods": [claiming]}
+    server = _Server(objects, **{missing: "resourceclaims"})
+    found = _read(server)
+    if missing == "forbidden":
+        assert found.gpus.claims is None
+        assert found.odd == {"resourceclaims: may not be listed": 1}
+    else:
+        assert found.gpus.claims == ()
+        assert [name for name, _ in server.asked].count("resourceclaims") == 2, "the older version was tried as well"
+        assert found.odd == {}
 
 
 def test_objects_that_could_not_be_read_are_counted_by_list() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import urllib.request
+
 import jsonschema
+import msgspec
 import pytest
 
 from tests.commands.test_plan import schema
@@ -59,6 +62,28 @@ def test_c7_each_missing_right_is_listed_with_the_rule_to_add(looked_at: Stage, 
             'add the rule {apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}'
         )
     assert remedies == wanted
+
+
+def test_what_nodes_say_of_gpus_is_told_and_what_makes_no_sense_is_named(cluster: Stage) -> None:
+    """With its remedy, as a warning: everything else works. A missing right for claims is one as well."""
+    for name, register in (
+        ("node-0001", '[{"id":"GPU-a","index":0,"count":10,"devmem":16384,"type":"T4","health":true}]'),
+        ("node-0002", "[{"),
+    ):
+        body = msgspec.json.encode({"metadata": {"annotations": {"hami.io/node-nvidia-register": register}}})
+        url = f"{cluster.cluster.api_url}/api/v1/nodes/{name}"
+        request = urllib.request.Request(url, data=body, method="PATCH", headers={"Content-Type": "application/merge-patch+json"})
+        urllib.request.urlopen(request, timeout=30).close()
+    cluster.cluster.api.rights.deny("list", "resourceclaims")
+    checks = cluster.run("check", "-o", "json").ended(0).document["checks"]
+    assert [check["sentence"] for check in checks if check["name"] == "gpu" and check["status"] == "ok"] == [
+        "1 devices on 1 nodes (1 hami); 0 pods are placed on them"
+    ]
+    warned = {check["sentence"]: check["remedy"] for check in checks if check["status"] == "warn"}
+    (sentence,) = [said for said in warned if said.startswith("node node-0002: annotation hami.io/node-nvidia-register is no list")]
+    assert warned[sentence] == "see the agent that writes the label or annotation"
+    claims = "may not list resourceclaims.resource.k8s.io, so GPUs that are handed out in that way are not known"
+    assert warned[claims] == 'add the rule {apiGroups: ["resource.k8s.io"], resources: ["resourceclaims"], verbs: ["list"]}'
 
 
 def test_a_right_of_another_mode_is_no_failure(looked_at: Stage) -> None:

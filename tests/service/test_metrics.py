@@ -26,6 +26,8 @@ from rebalancer.policy.reload import Reload
 from rebalancer.runtime.memory import Landing, LandingResult, OpenMove
 from rebalancer.runtime.metrics import CycleEnd, Metrics
 from rebalancer.state.cluster import ClusterState
+from rebalancer.state.devices import DeviceFault, FaultReason
+from rebalancer.state.gpu import Scheme
 from rebalancer.state.history import NOTHING_HAPPENED, PastEviction
 from rebalancer.state.scheduling import Taint
 from tests.support.builder import NOW, cluster, node, pod
@@ -165,6 +167,14 @@ def test_what_is_unknown_has_no_sample() -> None:
     assert value(metrics, "node_load_ratio", node="blind", signal="cpu") is None
     assert value(metrics, "node_load_ratio", node="blind", signal="memory") == pytest.approx(0.5)
     assert value(metrics, "node_class", **{"node": "blind", "class": "unknown"}) == 1
+
+
+def test_faults_of_gpus_are_counted_by_reason_and_stand_at_zero() -> None:
+    """Every reason has its series, in a cluster without GPUs as well."""
+    fault = DeviceFault("n", "", Scheme.HAMI, FaultReason.TWO_SCHEMES, "node n: its devices are handed out twice")
+    metrics = observed(cluster(nodes=[node("n", load={"cpu": 0.5})], gpu_faults=[fault, fault]))
+    assert value(metrics, "gpu_faults", reason="two-schemes") == 2
+    assert {value(metrics, "gpu_faults", reason=each.value) for each in FaultReason if each is not FaultReason.TWO_SCHEMES} == {0}
 
 
 def test_a_node_that_is_gone_leaves_nothing_behind() -> None:

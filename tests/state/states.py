@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 from rebalancer.state.cluster import ClusterState
+from rebalancer.state.devices import Confidence, DeviceFault, FaultReason, Health
+from rebalancer.state.gpu import ModelConstraint, Scheme
 from rebalancer.state.scheduling import (
     Constraints,
     HostPort,
@@ -23,6 +25,7 @@ from rebalancer.state.scheduling import (
 )
 from rebalancer.state.tables import JobRules, Phase, PodClass, PodVolumes, ResourceClaim
 from tests.support.builder import budget, cluster, node, pod, workload
+from tests.support.gpus import gpu, mig, part, unknown_ask, virtual
 
 WEB = Selector((Requirement("app", "In", ("secret-web",)),))
 EVERYTHING = Constraints(
@@ -60,6 +63,12 @@ def rich_state() -> ClusterState:
                 load={"cpu": 0.9},
                 extended={"nvidia.com/gpu": 8},
                 departed={"cpu": 0.25},
+                gpus=[
+                    gpu(
+                        "40Gi", uuid="secret-GPU-a", scheme=Scheme.HAMI, handed_out="80Gi", replicas=10, health=Health.UNKNOWN, exact=False
+                    ),
+                    replace(mig("1g.5gb", parent="secret-GPU-b", instance=5), cordoned=True, trusted=False),
+                ],
             ),
             node(
                 "secret-node-2",
@@ -85,6 +94,11 @@ def rich_state() -> ClusterState:
                 scheduling_group="secret-gang",
                 tenant="secret-tenant",
                 pod_class=PodClass.TRAINING,
+                gpu=[
+                    replace(virtual(memory="8Gi", cores=0.5), container="secret-main", model=ModelConstraint(uuids=("secret-GPU-a",))),
+                    unknown_ask(Scheme.KAI),
+                ],
+                holds={0: part(compute=0.5, memory="8Gi", confidence=Confidence.DECLARED)},
             ),
             pod("secret-bare", namespace="kube-system", workload=None, labels={"app": "secret-web", "index": "3"}, mirror=True),
             pod("secret-done", on="secret-node-2", namespace="secret-ns", workload="secret-web", phase=Phase.SUCCEEDED, terminating=True),
@@ -94,6 +108,11 @@ def rich_state() -> ClusterState:
             workload("secret-job", kind="Job", namespace="secret-ns", replicas=math.nan, job=JobRules(math.inf, 1, True), ordered=True),
         ],
         budgets=[budget("secret-pdb", namespace="secret-ns", stale=True)],
+        gpu_faults=[
+            DeviceFault(
+                "secret-node-1", "secret-ns/secret-web-1", Scheme.HAMI, FaultReason.WRONG_NODE, "pod secret-ns/secret-web-1 is lost"
+            )
+        ],
         namespaces={"secret-ns": {"env": "secret-prod", "kubernetes.io/metadata.name": "secret-ns"}, "kube-system": {}},
     )
 

@@ -124,6 +124,22 @@ def _a_class_that_is_none(state: Document) -> None:
     state["pods"]["classes"][0] = "precious"
 
 
+def _a_device_of_no_node(state: Document) -> None:
+    state["gpus"]["devices"]["node"]["values"][1] = 9
+
+
+def _devices_out_of_order(state: Document) -> None:
+    state["gpus"]["devices"]["node"]["values"][0] = 1
+
+
+def _a_device_without_a_model(state: Document) -> None:
+    state["gpus"]["devices"]["models"].pop()
+
+
+def _an_ask_that_is_not_there(state: Document) -> None:
+    state["gpus"]["ask"]["values"][0] = 7
+
+
 def _true_for_a_row(state: Document) -> None:
     state["pods"]["workload"]["values"][0] = True
 
@@ -139,6 +155,10 @@ def _true_for_a_row(state: Document) -> None:
         (_no_pods, "pods"),
         (_a_class_that_is_none, "pods.classes"),
         (_true_for_a_row, "pods.workload"),
+        (_a_device_of_no_node, "gpus.devices.node"),
+        (_devices_out_of_order, "gpus.devices.node"),
+        (_a_device_without_a_model, "gpus.devices.models"),
+        (_an_ask_that_is_not_there, "gpus.ask"),
     ],
 )
 def test_damage_inside_is_refused_and_located(damage: Callable[[Document], None], place: str) -> None:
@@ -146,6 +166,15 @@ def test_damage_inside_is_refused_and_located(damage: Callable[[Document], None]
     document = _document()
     damage(document["state"])
     assert place in _refusal(json.dumps(document).encode())
+
+
+def test_a_snapshot_of_before_there_were_gpus_is_read_with_none() -> None:
+    """Everything else of it is as it was."""
+    document = json.loads(gzip.decompress(dump_snapshot(rich_state())))
+    del document["state"]["gpus"]
+    old = load_snapshot(json.dumps(document).encode())
+    assert (len(old.gpus.devices), len(old.gpus.held), old.gpus.asks, old.gpus.faults) == (0, 0, (), ())
+    assert same(old.pods, rich_state().pods)
 
 
 def test_no_name_survives_anonymisation() -> None:

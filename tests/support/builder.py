@@ -5,6 +5,8 @@
         pods=[pod("web-1", on="hot", workload="web", cpu=1, uses={"cpu": 2.0})],
     )
 
+GPUs of nodes and asks of pods are written with `tests.support.gpus`.
+
 Every pod gets a workload of three ready replicas unless ``workload=None`` (bare) or an explicit `workload(...)` says otherwise. A node
 without ``load`` or ``usage`` uses what its pods use. A pod without ``uses`` is unmeasured.
 """
@@ -17,6 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rebalancer.state.cluster import ClusterState, Coverage, Share
+from rebalancer.state.devices import DeviceFault
+from rebalancer.state.gpu import GpuAsk
 from rebalancer.state.scheduling import Constraints, LabelSet, Selector, Taint
 from rebalancer.state.tables import (
     Budget,
@@ -32,6 +36,7 @@ from rebalancer.state.tables import (
     Workloads,
 )
 from rebalancer.units import parse_quantity
+from tests.support.gpus import DeviceSpec, Holds, PodGpus, gpu_tables
 
 NOW = 1_750_000_000.0
 CPU = Signal("cpu", "cores", "cpu")
@@ -62,6 +67,7 @@ class NodeSpec:
     ready: bool = True
     zone: str | None = None
     age_s: float = 30.0
+    gpus: Sequence[DeviceSpec] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,8 @@ class PodSpec:
     scheduling_group: str = ""
     tenant: str | None = None
     uid: str | None = None
+    gpu: GpuAsk | Sequence[GpuAsk] = ()
+    holds: Holds = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -186,6 +194,7 @@ def cluster(
     budgets: Sequence[Budget] = (),
     signals: Sequence[Signal] = (CPU, MEMORY),
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    gpu_faults: Sequence[DeviceFault] = (),
     at: float = NOW,
     window_s: float = 300.0,
     step_s: float = 60.0,
@@ -346,4 +355,11 @@ def cluster(
         coverage=Coverage(nodes=known_nodes, pods=known_pods, oldest_sample_s={s.name: 30.0 for s in signals}, dropped={}),
         window_s=window_s,
         step_s=step_s,
+        gpus=gpu_tables([n.gpus for n in nodes], [_gpus_of(p, node_row) for p in pods], gpu_faults),
     )
+
+
+def _gpus_of(spec: PodSpec, node_row: Mapping[str, int]) -> PodGpus:
+    asks = (spec.gpu,) if isinstance(spec.gpu, GpuAsk) else tuple(spec.gpu)
+    active = spec.on is not None and spec.phase not in (Phase.SUCCEEDED, Phase.FAILED)
+    return PodGpus(node=-1 if spec.on is None else node_row[spec.on], asks=asks, holds=spec.holds, active=active)

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from rebalancer.gpu.asks.context import Context
 from rebalancer.gpu.asks.models import selected_model
 from rebalancer.gpu.clues import PodClues
-from rebalancer.state.gpu import UNKNOWN, GpuAsk, Scheme
+from rebalancer.state.gpu import UNKNOWN, Family, GpuAsk, Scheme
 
 
 def read(pod: PodClues, context: Context) -> Iterator[GpuAsk]:
     for request in pod.claims:
-        family = context.names.family_of_class(request.device_class)
+        family = context.names.family_of_class(request.device_class) if request.device_class else Family.OTHER
         if family is None or request.count <= 0:
             continue
-        whole = request.memory_bytes != request.memory_bytes
+        whole = request.memory_bytes != request.memory_bytes and bool(request.device_class)
         yield GpuAsk(
             family=family,
             scheme=Scheme.DRA,

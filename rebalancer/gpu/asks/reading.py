@@ -90,5 +90,10 @@ def asks_of(pod: PodClues, context: Context) -> Asked:
 
 
 def _mixed(asks: list[GpuAsk]) -> tuple[Scheme, ...]:
-    by_system = {Scheme.PLAIN if each.scheme in _DEVICE_PLUGIN else each.scheme: each.scheme for each in asks}
-    return tuple(by_system.values()) if len(by_system) > 1 else ()
+    """Of the first family that is asked for in several ways; of a claim that is not there no family is known."""
+    by_family: dict[Family, dict[Scheme, Scheme]] = {}
+    for each in asks:
+        system = Scheme.PLAIN if each.scheme in _DEVICE_PLUGIN else each.scheme
+        if each.family is not Family.OTHER:
+            by_family.setdefault(each.family, {})[system] = each.scheme
+    return next((tuple(systems.values()) for systems in by_family.values() if len(systems) > 1), ())

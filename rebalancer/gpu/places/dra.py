@@ -14,9 +14,14 @@ from rebalancer.state.gpu import UNKNOWN, GpuAsk
 
 def read(pod: PlaceClues, node: NodeView, asks: tuple[GpuAsk, ...]) -> Iterator[Held]:
     """A claim gives a device whole; to pods that share the claim, in parts that nobody counts."""
-    del asks
     if pod.missing_claims:
         raise Misplaced(FaultReason.MISSING_OBJECT, f"its resource claim {shown(pod.missing_claims[0])} is not there or not allocated")
+    yield from read_claimed(pod, node, asks)
+
+
+def read_claimed(pod: PlaceClues, node: NodeView, asks: tuple[GpuAsk, ...]) -> Iterator[Held]:
+    """Of claims that were made for resources as well."""
+    del asks
     for each in pod.claimed:
         if each.driver in DRIVERS:
             place = node.of_claim(each.driver, each.pool, each.device, where=f"resource claim {each.claim}")

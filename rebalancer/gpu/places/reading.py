@@ -31,7 +31,7 @@ READERS: Mapping[Scheme, PlaceReader] = {
     Scheme.DRA: dra.read,
 }
 """Of the schemes that choose devices on their own."""
-BY_PLUGIN: Sequence[PlaceReader] = (koordinator.read, dra.read, kubelet.read)
+BY_PLUGIN: Sequence[PlaceReader] = (koordinator.read, dra.read_claimed, kubelet.read)
 """For what a device plugin hands out, the first that says something."""
 _WITH_KUBELET = frozenset((Scheme.KAI_RESERVATION,))
 _MORE_THAN_ALL = 1 + 1e-9
