@@ -22,6 +22,7 @@ def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: s
         source=candidate.source,
         destination=landing.destination,
         alternatives=landing.alternatives,
+        chance=landing.chance,
         gain=landing.gain,
         hinted=landing.hinted,
         reason=reason,

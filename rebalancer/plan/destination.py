@@ -39,11 +39,13 @@ SHOWN = 5
 @dataclass(frozen=True, slots=True)
 class Landing:
     """Predicted destination, the other nodes it may be, and the gain there. ``hinted``: the destination is chosen, not predicted, and the
-    alternatives are the next best ones."""
+    alternatives are the next best ones. ``chance``: how much of the predicted distribution these nodes cover; in a large cluster, or among
+    many nodes that score alike, little."""
 
     destination: int
     alternatives: tuple[int, ...]
     gain: float
+    chance: float
     hinted: bool = False
 
 
@@ -110,7 +112,8 @@ class Destinations:
         order = sorted(range(len(nodes)), key=lambda i: (-round(float(chance[i]), 9), float(strain[i]), names[int(nodes[i])]))
         best = order[0]
         others = tuple(int(nodes[i]) for i in order[1 : SHOWN + 1])
-        return Landing(destination=int(nodes[best]), alternatives=others, gain=float(gains[best]))
+        named = min(1.0, float(chance[order[: SHOWN + 1]].sum()))
+        return Landing(destination=int(nodes[best]), alternatives=others, gain=float(gains[best]), chance=named)
 
     def _choose(self, pod: int, source: int, nodes: IntArray) -> Landing | NoLanding:
         """The best of the feasible ``nodes`` for a replacement that is given its node: highest gain, then least strained, then by row."""
@@ -121,7 +124,7 @@ class Destinations:
         gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
         order = np.lexsort((nodes, self._strain(nodes, pod), -np.round(gains, 12)))[: SHOWN + 1]
         best, *others = nodes[order].tolist()
-        return Landing(destination=best, alternatives=tuple(others), gain=float(gains[order[0]]), hinted=True)
+        return Landing(destination=best, alternatives=tuple(others), gain=float(gains[order[0]]), chance=1.0, hinted=True)
 
     def _strain(self, nodes: IntArray, pod: int) -> FloatArray:
         """(nodes,) the worst reach of a judged signal with the pod there; -inf on a node that is not judged by any."""

@@ -113,6 +113,7 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         source=state.nodes.names[move.source],
         destination=state.nodes.names[move.destination],
         alternatives=tuple(state.nodes.names[row] for row in move.alternatives),
+        chance=known(move.chance),
         prediction=_PREDICTIONS[steered_by],
         steered_by=steered_by,
         signals=signals,

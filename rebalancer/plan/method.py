@@ -24,6 +24,8 @@ class ProposedMove:
     source: int
     destination: int
     alternatives: tuple[int, ...]
+    chance: float
+    """How much of the predicted landings the destination and the alternatives cover."""
     gain: float
     reason: str
     loads: tuple[tuple[float, float, float, float], ...]

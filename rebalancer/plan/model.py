@@ -43,6 +43,8 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     destination: str
     alternatives: tuple[str, ...] = ()
     """Other nodes that the scheduler may choose with equal right, or that are the next best for a hint; each would stay under its marks."""
+    chance: float | None = None
+    """How likely the replacement lands on one of these or on the destination; the less, the more nodes are as good. Null: unknown."""
     prediction: str = "stock-scores"
     """How the destination was predicted: ``stock-scores``, ``soft-taint`` or ``planned``."""
     steered_by: str = UNSTEERED
@@ -123,6 +125,22 @@ class CoverageReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class LandingReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Whether replacements land where their plans said, of the moves that settled within ``breaker.hold`` and say something about it.
+
+    Left out are moves without a replacement, and those whose plan had no definite place: it named too few of the nodes that were as likely.
+    """
+
+    moves: int
+    named: int
+    """Landed on the planned node or on an alternative that the plan named beside it: what the breaker judges."""
+    planned: int
+    """Landed on the planned node itself."""
+    hit_ratio: float | None
+    """``named`` over ``moves``; null without moves."""
+    planned_ratio: float | None
+
+
 class EarlierMove(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A move of an earlier cycle, held against what it promised."""
 
@@ -160,6 +178,8 @@ class Plan(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     nodes: tuple[NodeReport, ...]
     earlier: tuple[EarlierMove, ...] = ()
     """Moves of the last hours, newest first, and what became of them."""
+    landings: LandingReport | None = None
+    """Null in plans that were made without a memory."""
     soft_taints: tuple[str, ...] = ()
     """Nodes that are to repel new pods while this plan is carried out."""
     soft_tainting: bool = True

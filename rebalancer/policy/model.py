@@ -183,7 +183,7 @@ class Steering(Strict):
 
 
 class Breaker(Strict):
-    """What stops all evictions: sick nodes, pods left pending after our evictions, moves that do not deliver."""
+    """What stops all evictions: sick nodes, pods left pending after our evictions, moves that do not deliver or land elsewhere."""
 
     max_not_ready: CountOrPercent = "20%"
     """More nodes than this that are not Ready open the breaker; a percentage is of all nodes."""
@@ -193,10 +193,13 @@ class Breaker(Strict):
     """How long after the eviction a replacement that is not Ready counts as pending."""
     min_realised_gain: Percent = 20
     """Percent of the predicted gain that the last verified moves must have realised on average."""
+    min_landing_rate: Percent = 20
+    """Percent of the last replacements that must have landed on a node that their plan named; 0: never mind. With the stock scheduler most
+    do, steered or not; plans that could name only a few of many equal nodes, as in clusters of thousands, do not count."""
     min_moves: int = Field(default=5, ge=1)
-    """Verified moves needed before the realised gain is judged."""
+    """Settled moves needed before the realised gain, and where replacements land, are judged."""
     hold: Duration = 1800.0
-    """How long verified moves are looked back on."""
+    """How long settled moves are looked back on."""
 
 
 class Quarantine(Strict):

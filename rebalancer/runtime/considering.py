@@ -11,6 +11,7 @@ from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
 from rebalancer.guard.gate import Booked, Scene
+from rebalancer.guard.landings import LandingRate
 from rebalancer.plan.model import Plan
 from rebalancer.plan.planner import Decision, decide, lay_bench
 from rebalancer.plan.recheck import recheck
@@ -18,7 +19,7 @@ from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.memory import Landing, Memory, settle
 from rebalancer.runtime.stopwatch import Stopwatch
-from rebalancer.runtime.verification import earlier_moves
+from rebalancer.runtime.verification import earlier_moves, landing_rate_of, landing_report
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 
@@ -46,6 +47,8 @@ class Verdict:
     landings: tuple[Landing, ...]
     """Earlier moves that this look settled."""
     breaker: tuple[BreakerFinding, ...]
+    landing_rate: LandingRate
+    """Of the moves that settled within ``breaker.hold``."""
 
     @property
     def fresh_scene(self) -> Scene:
@@ -58,6 +61,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
     stopwatch, spec = stopwatch or Stopwatch(), orders.policy.spec
     with stopwatch.stage("detect"), collector_at_rest():
         memory, landings = settle(memory, state, spec)
+        rate = landing_rate_of(memory, since=state.at - spec.breaker.hold)
         breaker = breaker_of(state, memory, orders)
         history = memory.history("; ".join(finding.words for finding in breaker))
         findings = detect(state, spec)
@@ -71,8 +75,17 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
             mode_source=orders.mode_source,
             hints=orders.hints,
         )
-        decision = replace(decision, plan=msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory)))
-    return Verdict(state=state, findings=findings, decision=decision, memory=memory, history=history, landings=landings, breaker=breaker)
+        plan = msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory), landings=landing_report(rate))
+    return Verdict(
+        state=state,
+        findings=findings,
+        decision=replace(decision, plan=plan),
+        memory=memory,
+        history=history,
+        landings=landings,
+        breaker=breaker,
+        landing_rate=rate,
+    )
 
 
 def without_taints(plan: Plan, nodes: Collection[str], verdict: Verdict, orders: Orders) -> Mapping[str, str]:
@@ -96,4 +109,10 @@ def breaker_of(state: ClusterState, memory: Memory, orders: Orders) -> tuple[Bre
     verified = tuple((1.0, landing.realised_share) for landing in memory.landings if landing.at >= since)
     # A pod that is still there, with a long grace period say, is not missed yet.
     opened = tuple(move.eviction.at for move in memory.open_moves if move.eviction.pod_uid not in state.pod_index)
-    return breaker_findings(state=state, spec=orders.policy.spec, open_since=opened, verified=verified)
+    return breaker_findings(
+        state=state,
+        spec=orders.policy.spec,
+        open_since=opened,
+        verified=verified,
+        landings=landing_rate_of(memory, since=since),
+    )

@@ -59,6 +59,8 @@ class OpenMove:
     """signal -> load of the source before the plan; unknown signals are absent."""
     predicted_source_after: Mapping[str, float]
     """signal -> what this move alone would leave of it, so that the falls of a plan's moves add up."""
+    chance: float | None = None
+    """How much of the predicted landings the destination and the alternatives cover; None: not known, by an earlier version."""
 
     def predicted_fall(self, signal: str) -> float:
         """NaN where nothing was predicted."""

@@ -23,6 +23,7 @@ from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
+from rebalancer.guard.landings import NOTHING_LANDED, LandingRate
 from rebalancer.kube.events import EventResult
 from rebalancer.kube.gates import WATCH_NAME
 from rebalancer.kube.resources import BINDINGS, WATCHED
@@ -40,7 +41,7 @@ from rebalancer.steer.hinting import Ungated
 
 OTHER = "other"
 METHODS = ("balance", "reclaim", "defragment", "improve")
-PLANNED = "planned"
+PLANNED, NAMED = "planned", "named"
 TOTAL = "total"
 _WATCHED_NAMES = (*(resource.name for resource in (*WATCHED, BINDINGS)), WATCH_NAME)
 _WAIT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -92,7 +93,13 @@ class Metrics:
         self._repeats = Counter(f"{PREFIX}repeat_moves_total", "Moves of a workload that had been moved not long before.", registry=at)
         self._refusals = Counter(f"{PREFIX}refusals_total", "Candidates that stay, by the gate that refused.", ("gate",), registry=at)
         self._dropped = Counter(f"{PREFIX}samples_dropped_total", "Samples that were not used.", ("reason",), registry=at)
-        self._landings = Counter(f"{PREFIX}move_landing_total", "Where replacements went.", ("result",), registry=at)
+        words = "Where replacements went; as-planned: to the planned node or one that the plan named beside it."
+        self._landings = Counter(f"{PREFIX}move_landing_total", words, ("result",), registry=at)
+        words = (
+            "Share of the last replacements that landed on a node that their plan named, or on the planned one itself; "
+            "of moves whose plan was definite, NaN with fewer than breaker.minMoves."
+        )
+        self._hits = Gauge(f"{PREFIX}landing_hit_ratio", words, ("on",), registry=at)
         self._gain = Gauge(
             f"{PREFIX}move_gain_ratio",
             "Fall of the source's load by moves, predicted and realised, last ones' mean.",
@@ -144,6 +151,7 @@ class Metrics:
             self._landings.labels(landing.value)
         for cause in BreakerCause:
             self._breaker.labels(cause.value).set(0)
+        self.landed(NOTHING_LANDED, min_moves=0)
         for reload in Reload:
             self._reloads.labels(reload.value)
         for event in EventResult:
@@ -238,6 +246,12 @@ class Metrics:
         for kind in Kind:
             self._oldest.labels(kind.value).set(oldest_s.get(kind.value, math.nan))
 
+    def landed(self, rate: LandingRate, *, min_moves: int) -> None:
+        """Show where replacements land, as far as so many moves say."""
+        enough = rate.moves >= min_moves
+        self._hits.labels(NAMED).set(rate.ratio if enough else math.nan)
+        self._hits.labels(PLANNED).set(rate.planned_ratio if enough else math.nan)
+
     def breaker(self, open_for: Collection[BreakerCause]) -> None:
         """What holds the breaker open now; empty when it is closed."""
         for cause in BreakerCause:
@@ -253,6 +267,7 @@ class Metrics:
         self.annotated({}, oldest_s={})
         for plan in (self._hot, self._worst):
             plan.clear()
+        self.landed(NOTHING_LANDED, min_moves=0)
         self.breaker(())
 
     def reloaded(self, outcome: Reload) -> None:

@@ -226,6 +226,7 @@ class Service:
         parts.loads.observed(verdict.state, verdict.findings.load)
         parts.metrics.planned(plan)
         parts.metrics.settled(verdict.landings)
+        parts.metrics.landed(verdict.landing_rate, min_moves=parts.session.orders.policy.spec.breaker.min_moves)
         parts.metrics.breaker({finding.cause for finding in verdict.breaker})
         before = {past.workload for past in verdict.history.evictions}
         moved = [outcome.move.workload for outcome in result.outcomes if outcome.result is Result.EVICTED]

@@ -1,15 +1,38 @@
-"""Held against what it promised: the moves of the last hours as a plan shows them, from the memory that `settle` keeps."""
+"""Held against what they promised: the moves of the last hours as a plan and the breaker see them, from the memory that `settle` keeps."""
 
 from __future__ import annotations
 
 import math
 
+from rebalancer.guard.landings import LandedMove, LandingRate, landing_rate
 from rebalancer.plan.document import known
-from rebalancer.plan.model import EarlierMove, OwnerRef, PodRef
-from rebalancer.runtime.memory import Landing, Memory, OpenMove
+from rebalancer.plan.model import EarlierMove, LandingReport, OwnerRef, PodRef
+from rebalancer.runtime.memory import Landing, LandingResult, Memory, OpenMove
 from rebalancer.units import format_time
 
 MOST_SHOWN = 50
+
+
+_ON_A_NODE = (LandingResult.AS_PLANNED, LandingResult.ELSEWHERE, LandingResult.SOURCE)
+
+
+def landing_rate_of(memory: Memory, *, since: float) -> LandingRate:
+    """Of the moves that settled after ``since`` (unix seconds): a replacement that never came landed nowhere, and says nothing."""
+    return landing_rate(
+        LandedMove(
+            chance=math.nan if landing.move.chance is None else landing.move.chance,
+            named=landing.result is LandingResult.AS_PLANNED,
+            planned=landing.node == landing.move.eviction.destination,
+        )
+        for landing in memory.landings
+        if landing.at >= since and landing.result in _ON_A_NODE
+    )
+
+
+def landing_report(rate: LandingRate) -> LandingReport:
+    return LandingReport(
+        moves=rate.moves, named=rate.named, planned=rate.planned, hit_ratio=known(rate.ratio), planned_ratio=known(rate.planned_ratio)
+    )
 
 
 def earlier_moves(memory: Memory) -> tuple[EarlierMove, ...]:

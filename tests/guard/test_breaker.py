@@ -7,6 +7,7 @@ import math
 import pytest
 
 from rebalancer.guard.breaker import BreakerCause, breaker_findings, breaker_reason
+from rebalancer.guard.landings import LandingRate
 from rebalancer.policy.model import Breaker, Spec
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
@@ -79,8 +80,8 @@ def test_moves_that_do_not_deliver_open_it(verified: list[tuple[float, float]], 
 
 
 def test_every_cause_is_named_and_all_words_are_joined() -> None:
-    """Three signs at once give three findings, each with a cause from a closed set."""
-    given = {"open_since": [NOW - 999] * 4, "verified": [(1.0, 0.0)] * 5}
+    """All signs at once give a finding each, with a cause from a closed set."""
+    given = {"open_since": [NOW - 999] * 4, "verified": [(1.0, 0.0)] * 5, "landings": LandingRate(moves=5)}
     findings = breaker_findings(state=nodes(1, 9), spec=SPEC, **given)
     assert [finding.cause for finding in findings] == list(BreakerCause)
     assert breaker_reason(state=nodes(1, 9), spec=SPEC, **given) == "; ".join(finding.words for finding in findings)

@@ -78,6 +78,14 @@ def test_d4_the_emptiest_node_by_request_is_the_hottest_so_without_steering_the_
     assert steered.soft_taints == ("hot",)
 
 
+@pytest.mark.parametrize(("equal", "chance"), [(1, 1.0), (6, 1.0), (12, 0.5)])
+def test_a_move_says_how_much_of_the_likely_places_it_names(equal: int, chance: float) -> None:
+    """Of nodes that score alike six are named at the most: of twelve, every other replacement lands on another one, and that is no miss."""
+    nodes = [node("hot", load={"cpu": 0.95}), *(node(f"cool-{i:02}", load={"cpu": 0.1}) for i in range(equal))]
+    (move,) = planned(cluster(nodes=nodes, pods=[busy(use=3)]), spec()).moves
+    assert (len(move.alternatives), move.chance) == (min(equal, 6) - 1, chance)
+
+
 OURS = Taint("rebalancer.dev/hot", "true", "PreferNoSchedule")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -170,6 +171,14 @@ def test_the_record_gives_back_what_was_written_with_unknowns_unknown() -> None:
     assert again.open_moves == memory.open_moves
     assert math.isnan(again.landings[0].seconds)
     assert again.landings[0].result is LandingResult.LOST
+
+
+def test_a_record_of_an_earlier_version_knows_no_chances() -> None:
+    """They are unknown, so such a move says nothing about where replacements land."""
+    record = json.loads(dump_memory(remember(Memory(), opened())))
+    del record["open_moves"][0]["chance"]
+    (move,) = load_memory(json.dumps(record).encode(), origin="ConfigMap a/b").open_moves
+    assert move.chance is None
 
 
 @pytest.mark.parametrize(("data", "words"), [(b'{"version": 1, "evict', "cannot be read"), (b'{"version": 9}', "version 9")])

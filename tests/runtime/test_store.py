@@ -53,7 +53,7 @@ def opened(number: int = 1, *, letters: int = 20) -> OpenMove:
         usage={"cpu": 1.23456789, "memory": 123456789.25},
     )
     loads = {"cpu": 0.912345, "memory": 0.512345}
-    return OpenMove(eviction, tuple(name(f"alt{i}") for i in range(5)), 0.051234, loads, loads)
+    return OpenMove(eviction, tuple(name(f"alt{i}") for i in range(5)), 0.051234, loads, loads, 0.987654)
 
 
 MEMORY = remember(Memory(), opened())

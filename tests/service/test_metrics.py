@@ -17,6 +17,7 @@ from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.classify import detect
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
+from rebalancer.guard.landings import LandingRate
 from rebalancer.plan.grades import SOFT_TAINTS
 from rebalancer.plan.model import Plan, RefusedCandidate
 from rebalancer.plan.planner import decide
@@ -271,6 +272,21 @@ def test_landings_show_what_was_predicted_and_what_came() -> None:
     assert value(metrics, "move_landing_total", result="source") == 1
     assert value(metrics, "move_gain_ratio", kind="predicted") == pytest.approx(0.2)
     assert value(metrics, "move_gain_ratio", kind="realised") == pytest.approx(0.1)
+
+
+def test_the_share_of_hits_is_shown_when_enough_moves_say_something() -> None:
+    """NaN before, with too few, and on a replica that stands by: unknown is not zero."""
+    metrics = Metrics()
+    both = [lambda on=on: value(metrics, "landing_hit_ratio", on=on) for on in ("named", "planned")]
+    assert all(math.isnan(one()) for one in both)
+    metrics.landed(LandingRate(moves=10, named=8, planned=5), min_moves=10)
+    assert [one() for one in both] == [0.8, 0.5]
+    metrics.landed(LandingRate(moves=9, named=8, planned=5), min_moves=10)
+    assert all(math.isnan(one()) for one in both)
+    metrics.landed(LandingRate(moves=10), min_moves=10)
+    assert [one() for one in both] == [0, 0]
+    metrics.stood_down()
+    assert all(math.isnan(one()) for one in both)
 
 
 def test_the_breaker_opens_and_closes_by_cause() -> None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rebalancer.plan.model import EarlierMove, Move, NodeReport, Plan, ShareReport, Summary
+from rebalancer.plan.model import Move, NodeReport, Plan, ShareReport, Summary
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, writer
 from rebalancer.report.sheet import Cell, Column, Row, Sheet
 from rebalancer.report.styles import class_cell
 from rebalancer.report.text import counted
+from rebalancer.report.writers.landings import landings
 from rebalancer.units import format_duration, format_percent
 
 _NODES_SHOWN = 20
 _TAINTS_SHOWN = 5
-_EARLIER_SHOWN = 10
 _MODE_MEANS = {
     "dry-run": ", nothing in the cluster is changed",
     "annotate": ", pods are marked and stay where they are",
@@ -44,45 +44,9 @@ def plan_table(plan: Plan, page: Page, fmt: Format) -> str:
     if plan.refused:
         sheet.title(f"Refused candidates ({len(plan.refused)})")
         _all_refused(sheet, plan) if wide else _refused_by_gate(sheet, plan)
-    _earlier(sheet, plan.earlier, wide=wide)
+    landings(sheet, plan, wide=wide)
     _nodes(sheet, plan, wide=wide)
     return sheet.render()
-
-
-def _earlier(sheet: Sheet, moves: tuple[EarlierMove, ...], *, wide: bool) -> None:
-    """What became of the moves before this plan: where each landed, how soon, and what of its promise came true."""
-    if not moves:
-        return
-    shown = moves if wide else moves[:_EARLIER_SHOWN]
-    sheet.title(f"Earlier moves ({len(moves)})")
-    columns = (
-        Column("AT"),
-        Column("WORKLOAD"),
-        Column("SOURCE"),
-        Column("LANDED"),
-        Column("RESULT"),
-        Column("READY", right=True),
-        Column("PROMISED", right=True),
-        Column("CAME", right=True),
-    )
-    rows = [
-        Row(
-            (
-                move.at[11:19],
-                f"{move.pod.namespace}/{move.workload.name}" if move.workload else f"{move.pod.namespace}/{move.pod.name}",
-                move.source,
-                move.landed or "",
-                move.result,
-                "" if move.ready_after_seconds is None else format_duration(round(move.ready_after_seconds)),
-                format_percent(move.predicted_fall),
-                format_percent(move.realised_share),
-            )
-        )
-        for move in shown
-    ]
-    sheet.grid(columns, rows)
-    if len(shown) < len(moves):
-        sheet.sentence(f"and {len(moves) - len(shown)} more; -o wide shows them.")
 
 
 def conclusion(plan: Plan) -> str:
