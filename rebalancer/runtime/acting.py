@@ -102,7 +102,7 @@ class Acting:
     def _announced(self, plan: Plan, *, at: float, deadline: Deadline) -> tuple[Plan, list[Outcome]]:
         """Say whose replacements are about to come; without the moves that count on it when it cannot be said."""
         hinted = [move for move in plan.moves if move.steered_by == HINT]
-        if plan.mode != Mode.EVICT.value or not hinted:
+        if plan.mode != Mode.EVICT.value or not hinted or self._allowed():
             return plan, []
         try:
             why = self._hints.announce([self._opened(move, at=at) for move in hinted], deadline=deadline)

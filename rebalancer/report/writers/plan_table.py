@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from rebalancer.plan.hinting import UNSTEERED
 from rebalancer.plan.model import Move, NodeReport, Plan, ShareReport, Summary
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, writer
@@ -137,7 +138,7 @@ def _why(move: Move, *, wide: bool) -> str:
         parts.append(f"it is only marked ({move.action}), not evicted")
     if wide:
         parts.append("no workload" if move.workload is None else f"{move.workload.kind} {move.workload.name}")
-        parts.append(f"destination by {move.prediction}")
+        parts.append(f"destination by {move.prediction}{'' if move.steered_by == UNSTEERED else f', steered by {move.steered_by}'}")
         parts.append(f"alternatives {', '.join(move.alternatives)}" if move.alternatives else "no alternative")
         if move.tenant is not None:
             parts.append(f"tenant {move.tenant}")
