@@ -96,8 +96,7 @@ def _wider(findings: Findings, steering: Steering, here: BoolArray, hot: BoolArr
     signals = findings.confirmed[hot].any(axis=0)
     known = here & (findings.node_class != NodeClass.UNKNOWN)
     with np.errstate(invalid="ignore", divide="ignore"):
-        coming = np.fmax(findings.reach, findings.foreseen.peak)  # NaN: nothing is foreseen
-        warmth = np.where(findings.judged & signals, coming / np.maximum(findings.target, 1e-9), -np.inf).max(axis=1)
+        warmth = np.where(findings.judged & signals, findings.reach / np.maximum(findings.target, 1e-9), -np.inf).max(axis=1)
     warmth = np.where(known & ~np.isnan(warmth), warmth, -np.inf)
     most = min(WIDEST, int((1 - LEFT_ALONE) * known.sum()))
     ranked = np.argsort(-warmth, kind="stable")[:most]

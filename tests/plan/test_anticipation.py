@@ -74,11 +74,3 @@ def test_a_node_that_will_be_hot_by_itself_takes_no_pod() -> None:
 def test_a_node_that_rises_but_stays_under_high_with_the_pod_is_a_destination() -> None:
     """Ten points more, and the pod's third."""
     assert planned(after(state(), cool={-600: 0.1, 1200: 0.2}), SPEC).moves[0].destination == "cool"
-
-
-def test_what_will_be_warm_is_tainted_so_that_replacements_land_elsewhere() -> None:
-    """The soft taint of the node to come makes the next one the place to land."""
-    steered = SPEC.model_copy(update={"steering": Steering()})
-    plan = planned(after(state(), cool={-600: 0.1, 1200: 0.5}), steered)
-    assert [move.destination for move in plan.moves] == ["next"]
-    assert "cool" in plan.soft_taints
