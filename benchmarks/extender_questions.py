@@ -26,10 +26,11 @@ _SHANGHAI = zone_named("Asia/Shanghai")
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """``judge``: own or dynamic."""
+    """``nodes`` that are known and ``asked`` of them that are asked about, all unless given; ``judge``: own or dynamic."""
 
     nodes: int
     judge: str
+    asked: int = 0
     seed: int = 7
 
 
@@ -84,19 +85,19 @@ def question(names: Sequence[str], *, whole: bool) -> bytes:
 
 
 def questions(scene: Scene, *, whole: bool, different: int) -> list[bytes]:
-    """About all nodes each, in another order each time."""
+    """In another order each time, and about others where not all are asked about."""
     chance, names = random.Random(scene.seed), node_names(scene)
-    return [question(as_they_pass(names, chance), whole=whole) for _ in range(different)]
+    return [question(as_they_pass(names, chance, most=scene.asked or scene.nodes), whole=whole) for _ in range(different)]
 
 
-def as_they_pass(names: Sequence[str], chance: random.Random) -> list[str]:
+def as_they_pass(names: Sequence[str], chance: random.Random, *, most: int) -> list[str]:
     """In the order in which kube-scheduler lists nodes: zones take turns, the start goes on from pod to pod, and the workers that filter
     take a stretch each, of the square root of all, and list what passes while the others do the same."""
     by_zone = [names[zone::ZONES] for zone in range(ZONES)]
     listed = [name for turn in zip_longest(*by_zone) for name in turn if name is not None]
     start = chance.randrange(len(listed))
-    listed = listed[start:] + listed[:start]
     size = max(1, math.isqrt(len(listed)))
+    listed = (listed[start:] + listed[:start])[:most]
     found: list[str] = []
     for first in range(0, len(listed), size * WORKERS):
         stretches = [listed[at : at + size] for at in range(first, min(first + size * WORKERS, len(listed)), size)]

@@ -6,6 +6,7 @@ when it is asked.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -74,7 +75,8 @@ class NodeView:
 
     def rows_of(self, names: Sequence[str]) -> IntArray:
         """(names,): the row of each, `UNKNOWN_NODE` for a node that the view does not have."""
-        return np.fromiter(map(self.rows.get, names, repeat(UNKNOWN_NODE)), dtype=np.int64, count=len(names))
+        found = struct.pack(f"={len(names)}q", *map(self.rows.get, names, repeat(UNKNOWN_NODE)))  # faster than numpy takes in one by one
+        return np.frombuffer(found, dtype=np.int64)
 
     def names_at(self, rows: IntArray) -> list[str]:
         """The names of rows that the view has."""

@@ -26,7 +26,7 @@ def test_every_way_is_measured_for_each_verb_and_judge(capsys: pytest.CaptureFix
     found = {(each["scene"]["judge"], each["verb"], each["way"]["name"]) for each in timings}
     assert found == {(judge, verb, way.name) for judge in JUDGES for verb in VERBS for way in WAYS}
     assert all(0 < each["p50_ms"] <= each["p99_ms"] <= each["most_ms"] for each in timings)
-    assert page.read_text(encoding="utf-8").count("| 40 | own |") == len(VERBS) * len(WAYS)
+    assert page.read_text(encoding="utf-8").count("| 40 | 40 | own |") == len(VERBS) * len(WAYS)
 
 
 def test_questions_are_about_all_nodes_in_different_orders() -> None:
@@ -35,7 +35,9 @@ def test_questions_are_about_all_nodes_in_different_orders() -> None:
     first, second = (json.loads(body)["NodeNames"] for body in questions(SMALL, whole=False, different=2))
     assert sorted(first) == sorted(second) == sorted(names)
     assert first != second
-    assert as_they_pass(["only"], random.Random(1)) == ["only"]
+    some = json.loads(questions(Scene(nodes=40, asked=7, judge="own"), whole=False, different=1)[0])["NodeNames"]
+    assert len(set(some)) == 7
+    assert as_they_pass(["only"], random.Random(1), most=9) == ["only"]
 
 
 def test_some_nodes_are_refused_and_all_are_known() -> None:
