@@ -1,8 +1,20 @@
-"""What holds for all tests: none of them asserts how long something takes, not even by way of a library's default."""
+"""For all tests: none asserts how long something takes, not even by way of a library's default, and none changes the logs of others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+import structlog
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """Commands configure logging for the whole process, which ends with them, but for tests."""
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
