@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: rules soak compare reference demo test faults e2e lint format bench bench-extender schema docs clean yardstick
+.PHONY: rules soak compare reference steering demo test faults e2e lint format bench bench-extender schema docs clean yardstick
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,10 @@ yardstick: $(BIN)/.installed
 # The reference scenario on the real control plane that `make e2e` uses. About 25 minutes.
 reference: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.reference --write benchmarks/REFERENCE.md
+
+# The ways of steering side by side on the same control plane: where replacements and a burst of new pods land. About 20 minutes.
+steering: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.steering --write benchmarks/STEERING.md
 
 # A day of 500 nodes in the fast-forward world: memory, evictions, cooldowns.
 soak: $(BIN)/.installed

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except binaries.Unavailable as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    with _folder(options.keep) as folder, Plane(found, folder / "plane") as plane:
+    with folder_for(options.keep) as folder, Plane(found, folder / "plane") as plane:
         courses = list(compete(plane, folder, town, seconds=options.seconds))
     for line in table(courses):
         print(line)
@@ -71,12 +71,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def folder_for(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep
         return
-    with tempfile.TemporaryDirectory(prefix="rebalancer-reference-") as made:
+    with tempfile.TemporaryDirectory(prefix="rebalancer-benchmark-") as made:
         yield Path(made)
 
 

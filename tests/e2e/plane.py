@@ -10,11 +10,12 @@ used.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,8 @@ class Plane:
     _admin: Api | None = None
     _tokens: dict[str, str] = field(default_factory=lambda: {name: secrets.token_hex(16) for name in ("admin", *PROGRAMS[1:])})
     _server: str = ""
+    _scheduling: int = 0
+    """The port of kube-scheduler."""
 
     @property
     def api(self) -> Api:
@@ -97,6 +100,15 @@ class Plane:
         """Until the API server answers, for a plane whose API server was restarted."""
         self.programs["kube-apiserver"].wait_until(self.api.ready, seconds=START_S)
 
+    @contextlib.contextmanager
+    def extended(self, *extenders: Json) -> Iterator[None]:
+        """kube-scheduler is started anew with these extenders, and without any in the end."""
+        try:
+            self._restart_scheduler(extenders)
+            yield
+        finally:
+            self._restart_scheduler(())
+
     def tails(self) -> str:
         """The ends of all logs, for a test that failed."""
         return "\n".join(f"---- {name} ({program.log})\n{program.tail(1500)}" for name, program in self.programs.items())
@@ -107,7 +119,7 @@ class Plane:
         return write_kubeconfig(self.folder / f"{name}.kubeconfig", cluster=cluster, token=token)
 
     def _start(self) -> None:
-        client, peer, secure, managing, scheduling = _free_ports(5)
+        client, peer, secure, managing, self._scheduling = _free_ports(5)
         self._server = f"https://127.0.0.1:{secure}"
         self._write_files()
         self._program("etcd", self.binaries.etcd, _etcd_flags(self.folder / f"etcd-{client}", client, peer)).start()
@@ -115,13 +127,20 @@ class Plane:
         self._wait_for_apiserver()
         flags = self._manager_flags(managing)
         manager = self._program("kube-controller-manager", self.binaries.program("kube-controller-manager"), flags)
-        flags = [f"--config={self.folder / 'scheduler.json'}", f"--secure-port={scheduling}", "--bind-address=127.0.0.1"]
+        flags = [f"--config={self.folder / 'scheduler.json'}", f"--secure-port={self._scheduling}", "--bind-address=127.0.0.1"]
         scheduler = self._program("kube-scheduler", self.binaries.program("kube-scheduler"), flags)
         manager.start()
         scheduler.start()
         # The first account of a namespace is the work of a controller, so it shows that the controllers work.
         manager.wait_until(lambda: self.api.find("serviceaccounts", "default", "default") is not None, seconds=START_S)
-        scheduler.wait_until(lambda: _listens(scheduling), seconds=START_S)
+        scheduler.wait_until(lambda: _listens(self._scheduling), seconds=START_S)
+
+    def _restart_scheduler(self, extenders: Sequence[Json]) -> None:
+        scheduler = self.programs["kube-scheduler"]
+        scheduler.stop()
+        self._configure_scheduler(extenders)
+        scheduler.start()
+        scheduler.wait_until(lambda: _listens(self._scheduling), seconds=START_S)
 
     def _program(self, name: str, binary: Path, flags: list[str]) -> Program:
         program = Program(name=name, command=[str(binary), *flags], log=self.folder / f"{name}.log")
@@ -145,12 +164,16 @@ class Plane:
         key = self.folder / "service-accounts.key"
         if not key.exists():
             subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True, timeout=60)
+        self._configure_scheduler(())
+
+    def _configure_scheduler(self, extenders: Sequence[Json]) -> None:
         connection = {"kubeconfig": str(self.folder / "kube-scheduler.kubeconfig"), **FAST}
-        config = {
+        config: Json = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "clientConnection": connection,
             "leaderElection": {"leaderElect": False},
+            "extenders": list(extenders),
         }
         (self.folder / "scheduler.json").write_text(json.dumps(config), encoding="utf-8")
 

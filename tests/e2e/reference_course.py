@@ -74,6 +74,11 @@ class Course:
         return (planned & Counter(self.landed)).total()
 
     @property
+    def again(self) -> tuple[str, ...]:
+        """Workloads that lost a pod more than once."""
+        return tuple(sorted(name for name, count in Counter(name for name, _ in self.landed).items() if count > 1))
+
+    @property
     def as_planned(self) -> int:
         """Replacements that the controller found on the node it named or on one that it said may be as well."""
         return self.settled.get("as-planned", 0)

@@ -7,8 +7,9 @@ import re
 import socket
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,15 @@ BELIEVED_S = 150.0
 
 @dataclass(frozen=True)
 class Contender:
-    """``spec``: of the policy; None does nothing."""
+    """``spec``: of the policy; None does nothing. ``env``: settings of the controller beside those of the ground."""
 
     name: str
     spec: str | None
+    env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of the namespaces whose pods it works on."""
+    beside: Callable[[Ground], AbstractContextManager[object]] = nullcontext
+    """What runs beside it in the cluster, from before the warm-up to after its end."""
 
 
 def rebalancer(name: str, *, deviations: float = 1.0, soft_taint: bool = True) -> Contender:
@@ -92,13 +98,14 @@ def live(
     traffic = Traffic(town, begins_at=-warm_up_s if watched else 0.0)
     folder.mkdir(parents=True, exist_ok=True)
     with ground(plane, folder, town.nodes, load=traffic, monitored=watched) as own:
-        _fill(own, town, traffic, placement)
+        _fill(own, town, traffic, placement, labels=contender.labels)
         began_on = _placement(town, traffic.arrivals)
-        traffic.begin()
-        time.sleep(max(0.0, -traffic.now))
-        with _working(own, contender) as worker:
-            times, loads = _watch(own, traffic, seconds=seconds)
-            said = worker.said() if worker else {}
+        with contender.beside(own):
+            traffic.begin()
+            time.sleep(max(0.0, -traffic.now))
+            with _working(own, contender) as worker:
+                times, loads = _watch(own, traffic, seconds=seconds)
+                said = worker.said() if worker else {}
         idle = np.array([town.loads(began_on, at) for at in times.tolist()])
         return Course(name=contender.name, times=times, loads=loads, idle=idle, landed=_landed(town, traffic), **said)
 
@@ -106,10 +113,10 @@ def live(
 # ---- before -----------------------------------------------------------------------------------------------------------
 
 
-def _fill(own: Ground, town: Town, traffic: Traffic, placement: IntArray | None) -> None:
+def _fill(own: Ground, town: Town, traffic: Traffic, placement: IntArray | None, *, labels: Mapping[str, str]) -> None:
     """Until every slot has a running pod, and every budget is counted."""
     for namespace in town.namespaces:
-        own.namespace(namespace)
+        own.namespace(namespace, labels=labels)
     if placement is None:
         _roll_out(own, town)
     else:
@@ -193,7 +200,7 @@ def _working(own: Ground, contender: Contender) -> Iterator[_Worker | None]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    with own.process("run", "--mode", "evict", "--policy", policy, "--listen", address) as process:
+    with own.process("run", "--mode", "evict", "--policy", policy, "--listen", address, env=contender.env) as process:
         yield _Worker(process, address)
         assert process.terminate(seconds=60) == 0, process.err.read_text(encoding="utf-8")[-3000:]
 
