@@ -145,7 +145,9 @@ def test_the_roles_of_a_policy_with_hints_are_enough_and_not_too_much(plane: Con
         assert [line["result"] for line in process.messages("ungated")] == ["hinted"] * len(process.messages("move"))
         assert refused == []
         assert used - granted == set()
-        assert granted - used <= {(right.verb, right.group, right.path) for right in optional_rights()}  # no claims, no koordinator here
+        optional = {(right.verb, right.group, right.path) for right in optional_rights()}  # no claims, no koordinator here
+        renewing = ("update", "rebalancer.dev", "hintannouncements")  # an announcement may be over before there is anything to change
+        assert granted - used <= optional | {renewing}
 
 
 # ---- when somebody dies -----------------------------------------------------------------------------------------------------
