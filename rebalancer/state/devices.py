@@ -1,7 +1,8 @@
 """The GPUs of the cluster and who is on them: tables beside those of nodes and pods, sparse, since most pods ask for none.
 
-A *device* is one GPU, or one MIG instance or partition of one: what a pod holds and what is measured. The tables say what is allocated, not
-what is used. They are empty where the cluster has no GPU, and every row number points into `nodes`, `pods` or here.
+A *device* is one GPU, or one MIG instance or partition of one: what a pod holds and what is measured. These tables say what is allocated;
+what was measured is in `state.device_use`. They are empty where the cluster has no GPU, and every row number points into `nodes`, `pods`
+or here.
 
 What cannot be known is said so: NaN, an empty uuid, index -1, `Health.UNKNOWN`, a pod in ``unplaced``. What does not go together is a
 `DeviceFault`, and the devices it touches are not ``trusted``: they take part in nothing.
@@ -15,6 +16,7 @@ from enum import Enum, IntEnum
 import numpy as np
 
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
+from rebalancer.state.device_use import NO_DEVICE_USE, NO_HELD_USE, DeviceUse, HeldUse
 from rebalancer.state.gpu import Family, GpuAsk, Scheme
 
 
@@ -192,6 +194,10 @@ class Gpus:
     unplaced: IntArray = field(default_factory=_ints)
     """Rows of pods, ascending, that are on a node and hold GPUs of it, while it is not known which, or not of all of them."""
     faults: tuple[DeviceFault, ...] = ()
+    use: DeviceUse = NO_DEVICE_USE
+    """What was measured, by row of ``devices``; empty where no exporter was asked."""
+    held_use: HeldUse = NO_HELD_USE
+    """The same by row of ``held``."""
 
     def asks_of(self, pod: int) -> tuple[GpuAsk, ...]:
         """What the pod asks for; nothing for a pod without GPUs."""

@@ -12,7 +12,16 @@ from rebalancer.state.cluster import ClusterState
 
 def freeze(state: ClusterState) -> ClusterState:
     """The same state; a decision that tries to change it fails instead of changing what the next one sees."""
-    for table in (state.nodes, state.pods, state.workloads, state.gpus, state.gpus.devices, state.gpus.held):
+    for table in (
+        state.nodes,
+        state.pods,
+        state.workloads,
+        state.gpus,
+        state.gpus.devices,
+        state.gpus.held,
+        state.gpus.use,
+        state.gpus.held_use,
+    ):
         for column in fields(table):
             value = getattr(table, column.name)
             if isinstance(value, np.ndarray):

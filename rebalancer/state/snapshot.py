@@ -17,6 +17,7 @@ import numpy as np
 from rebalancer.errors import SnapshotError
 from rebalancer.state.anonymity import anonymize
 from rebalancer.state.cluster import ClusterState
+from rebalancer.state.device_use import DeviceUse, HeldUse
 from rebalancer.state.devices import DevicePods, Devices
 from rebalancer.state.freezing import freeze
 from rebalancer.state.snapshot_codec import Malformed, codec
@@ -120,6 +121,8 @@ def _check_gpus(state: ClusterState) -> None:
     gpus, nodes, pods = state.gpus, len(state.nodes.names), len(state.pods.names)
     _check_lengths("gpus.devices", gpus.devices, len(gpus.devices))
     _check_lengths("gpus.held", gpus.held, len(gpus.held))
+    _check_lengths("gpus.use", gpus.use, len(gpus.devices) if len(gpus.use) else 0)
+    _check_lengths("gpus.held_use", gpus.held_use, len(gpus.held) if len(gpus.held_use) else 0)
     if len(gpus.pod) != len(gpus.ask):
         raise SnapshotError("it is damaged: gpus.ask does not have the rows of gpus.pod", remedy=_AGAIN)
     pairs = gpus.held.device * max(1, pods) + gpus.held.pod
@@ -138,7 +141,7 @@ def _check_gpus(state: ClusterState) -> None:
             raise SnapshotError(f"it is damaged: {name} is not in order", remedy=_AGAIN)
 
 
-def _check_lengths(name: str, table: Nodes | Pods | Workloads | Devices | DevicePods, rows: int) -> None:
+def _check_lengths(name: str, table: Nodes | Pods | Workloads | Devices | DevicePods | DeviceUse | HeldUse, rows: int) -> None:
     for column in fields(table):
         value = getattr(table, column.name)
         if isinstance(value, np.ndarray):
