@@ -34,14 +34,31 @@ def configured(address: str) -> Json:
     }
 
 
+def sharing(address: str) -> Json:
+    """The entry for shared GPUs, as docs/steering.md says."""
+    return {
+        "urlPrefix": f"http://{address}/gpushare-scheduler",
+        "filterVerb": "filter",
+        "bindVerb": "bind",
+        "httpTimeout": "5s",
+        "nodeCacheCapable": True,
+        "managedResources": [{"name": "aliyun.com/gpu-mem", "ignoredByScheduler": False}],
+        "ignorable": False,
+    }
+
+
 @contextlib.contextmanager
-def extender(own: Ground, *, policy: Path, namespace: str, reservation_s: float) -> Iterator[Process]:
-    """Both run within the block. ``namespace``: of the controller's state, and of the extender's account."""
+def extender(
+    own: Ground, *, policy: Path, namespace: str, reservation_s: float = 60.0, shared: bool = False, address: str = ""
+) -> Iterator[Process]:
+    """Both run within the block. ``namespace``: of the controller's state, and of the extender's account. ``shared``: with the verbs for
+    shared GPUs, and with kube-scheduler asking for these alone. ``address``: where it listens, else anywhere."""
     assert isinstance(own.plane, Plane), "the scheduler of a borrowed cluster is not ours to configure"
-    roles: list[Json] = list(yaml.safe_load_all(own.run("policy", "rbac", policy, "--extender", "-n", namespace).ended(0).out))
+    wanted = ["--extender", *(["--gpushare"] if shared else [])]
+    roles: list[Json] = list(yaml.safe_load_all(own.run("policy", "rbac", policy, *wanted, "-n", namespace).ended(0).out))
     own.api.create("serviceaccounts", {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}})
     create(own, roles)
-    address = free_address()
+    address = address or free_address()
     try:
         kubeconfig = account_kubeconfig(own.plane, namespace, ACCOUNT)
         until(lambda: _may_list_nodes(kubeconfig), "the roles are in force", seconds=READY_S)
@@ -49,10 +66,11 @@ def extender(own: Ground, *, policy: Path, namespace: str, reservation_s: float)
             "KUBECONFIG": str(kubeconfig),
             "REBALANCER_NAMESPACE": namespace,
             "REBALANCER_EXTENDER__RESERVATION": f"{reservation_s:g}s",
+            "REBALANCER_EXTENDER__GPUSHARE__ENABLED": str(shared).lower(),
         }
         with own.process("extender", "--policy", policy, "--listen", address, env=env) as process:
             until(lambda: _answers(f"http://{address}/readyz"), "the extender is ready", seconds=READY_S)
-            with own.plane.extended(configured(address)):
+            with own.plane.extended(sharing(address) if shared else configured(address)):
                 yield process
             assert process.terminate() == 0, process.err.read_text(encoding="utf-8")[-3000:]
             assert trouble(process) == []
