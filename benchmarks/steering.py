@@ -68,6 +68,8 @@ def _loops(plane: Plane, folder: Path, town: Town, *, seconds: float) -> Iterato
 def _bursts(plane: Plane, folder: Path) -> Iterator[Burst]:
     with half_hot(plane, folder / "burst") as own:
         for way in WAYS:
+            if way.hinted:  # hints are for replacements
+                continue
             _say(f"burst: {way.name} ...")
             yield burst(own, way)
 

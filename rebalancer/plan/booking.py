@@ -24,7 +24,7 @@ def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: s
         alternatives=landing.alternatives,
         chance=landing.chance,
         gain=landing.gain,
-        hinted=landing.hinted,
+        led_by=landing.led_by,
         reason=reason,
         loads=tuple((float(before[0, c]), float(after[0, c]), float(before[1, c]), float(after[1, c])) for c in range(before.shape[1])),
     )

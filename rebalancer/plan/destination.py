@@ -7,8 +7,8 @@ nodes, and a move is only planned when nearly all of it is good.
 A good place is in the source's pool, known on every judged signal, at or under ``target`` before, and after at most half way from
 ``target`` to ``high``: the other half is left to noise.
 
-Where the replacement is given its node (`plan.hinting`), that node is not predicted but chosen: of all feasible ones that are good places
-the one with the highest gain, since the scheduler takes it whatever the scores.
+Where the replacement is led to its node (`plan.hinting`), that node is not predicted but chosen: of all feasible ones that are good places
+the one with the highest gain, since the scheduler takes it, whatever its own scores or within the reach of what leads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from rebalancer.detect.findings import Findings, NodeClass
 from rebalancer.plan.feasibility import Feasibility
 from rebalancer.plan.heat import LoadBook
-from rebalancer.plan.hinting import HintRule
+from rebalancer.plan.hinting import HintRule, Led
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.stock_scores import StockScores, sample_size
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
@@ -38,15 +38,15 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Predicted destination, the other nodes it may be, and the gain there. ``hinted``: the destination is chosen, not predicted, and the
-    alternatives are the next best ones. ``chance``: how much of the predicted distribution these nodes cover; in a large cluster, or among
-    many nodes that score alike, little."""
+    """Predicted destination, the other nodes it may be, and the gain there. ``led_by``: what leads the replacement to a destination that
+    was chosen and not predicted, whose alternatives are the next best ones; empty for a prediction. ``chance``: how much of the predicted
+    distribution these nodes cover; in a large cluster, or among many nodes that score alike, little."""
 
     destination: int
     alternatives: tuple[int, ...]
     gain: float
     chance: float
-    hinted: bool = False
+    led_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,9 @@ class Destinations:
         if not feasible.any():
             tally = ", ".join(f"{count} {name}" for name, count in self._feasibility.tally(pod).items() if count)
             return NoLanding(PlanGate.NO_FEASIBLE_NODE, f"none of {len(feasible)} nodes would take it: {tally}")
-        if self._hints(pod):
-            return self._choose(pod, source, np.flatnonzero(feasible))
+        led = self._hints(pod)
+        if led is not None:
+            return self._choose(pod, source, self._within(led, pod, feasible), led)
         nodes, chance = self._distribution(pod, feasible)
         good = self._good(nodes, source, pod)
         if chance[good].sum() < GOOD_ENOUGH - 1e-9:
@@ -115,8 +116,15 @@ class Destinations:
         named = min(1.0, float(chance[order[: SHOWN + 1]].sum()))
         return Landing(destination=int(nodes[best]), alternatives=others, gain=float(gains[best]), chance=named)
 
-    def _choose(self, pod: int, source: int, nodes: IntArray) -> Landing | NoLanding:
-        """The best of the feasible ``nodes`` for a replacement that is given its node: highest gain, then least strained, then by row."""
+    def _within(self, led: Led, pod: int, feasible: BoolArray) -> IntArray:
+        """Rows of the feasible nodes that the replacement can be led to."""
+        if math.isinf(led.reach):
+            return np.flatnonzero(feasible)
+        total = self._scores.total(pod, feasible)
+        return np.flatnonzero(feasible & (total >= total[feasible].max() - led.reach))
+
+    def _choose(self, pod: int, source: int, nodes: IntArray, led: Led) -> Landing | NoLanding:
+        """The best of the feasible ``nodes`` for a replacement that is led to its node: highest gain, then least strained, then by row."""
         good = self._good(nodes, source, pod)
         if not good.any():
             return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_none(nodes, source, pod))
@@ -124,7 +132,7 @@ class Destinations:
         gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
         order = np.lexsort((nodes, self._strain(nodes, pod), -np.round(gains, 12)))[: SHOWN + 1]
         best, *others = nodes[order].tolist()
-        return Landing(destination=best, alternatives=tuple(others), gain=float(gains[order[0]]), chance=1.0, hinted=True)
+        return Landing(destination=best, alternatives=tuple(others), gain=float(gains[order[0]]), chance=1.0, led_by=led.by)
 
     def _strain(self, nodes: IntArray, pod: int) -> FloatArray:
         """(nodes,) the worst reach of a judged signal with the pod there; -inf on a node that is not judged by any."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
 from rebalancer.plan.grades import carried, keys_by_row
-from rebalancer.plan.hinting import HINT, TAINT, UNSTEERED
+from rebalancer.plan.hinting import EXTENDER, HINT, TAINT, UNSTEERED
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import (
     CoverageReport,
@@ -32,7 +32,7 @@ LARGE = 1e6
 """Below it, a double holds the millionths of a number exactly enough to round them."""
 
 
-_PREDICTIONS = {HINT: "planned", TAINT: "soft-taint", UNSTEERED: "stock-scores"}
+_PREDICTIONS = {HINT: "planned", EXTENDER: "planned", TAINT: "soft-taint", UNSTEERED: "stock-scores"}
 
 
 def known(value: float) -> float | None:
@@ -105,7 +105,7 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         if judged[column]
     }
     request = state.pods.incoming_request[pod]
-    steered_by = HINT if move.hinted else TAINT if bench.soft_tainted.any() else UNSTEERED
+    steered_by = move.led_by or (TAINT if bench.soft_tainted.any() else UNSTEERED)
     return Move(
         pod=pod_ref(state, pod),
         workload=owner_ref(state, pod),

@@ -30,8 +30,8 @@ class ProposedMove:
     reason: str
     loads: tuple[tuple[float, float, float, float], ...]
     """One entry a signal: source before, after, destination before, after; ratios, NaN unknown."""
-    hinted: bool = False
-    """The replacement is given its node."""
+    led_by: str = ""
+    """What makes the replacement go to a node that was chosen (`plan.hinting`); empty where the scheduler's choice was predicted."""
 
 
 @dataclass(frozen=True, slots=True)

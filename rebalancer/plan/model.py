@@ -48,7 +48,7 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     prediction: str = "stock-scores"
     """How the destination was predicted: ``stock-scores``, ``soft-taint`` or ``planned``."""
     steered_by: str = UNSTEERED
-    """What makes the replacement go there: ``none``, ``taint`` or ``hint``."""
+    """What makes the replacement go there: ``none``, ``taint``, ``extender`` or ``hint``."""
     signals: dict[str, MoveSignal]
     gain: float
     """Heat that the move takes out of the cluster."""

@@ -108,7 +108,7 @@ def lay_bench(
             scores,
             loads,
             horizon_s=policy.spec.anticipation.horizon,
-            hints=HintRule(state, on=hints and steers),
+            hints=HintRule(state, on=hints and steers, extender_weight=steering.extender_weight if steers else 0),
         ),
         loads=loads,
         disturbance=Disturbance(state, history, policy.spec.gain),

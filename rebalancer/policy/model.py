@@ -168,6 +168,9 @@ class Steering(Strict):
     """``TZ`` of the scheduler that reads the crane annotations, since their times are local ones. With a wrong one they count as stale."""
     load_expiry: Duration = Field(default=600.0, ge=60, le=86400)
     """How long ``rebalancer.dev/load`` is good for when nobody renews it."""
+    extender_weight: int = Field(default=0, ge=0, le=100)
+    """The weight with which kube-scheduler is configured to ask `rebalancer extender`, with reservations; 0: it is not asked. Plans then
+    choose the node of a replacement, where that weight outdoes kube-scheduler's own scores, instead of predicting it."""
     hints: bool = False
     """In evict mode, replacements in namespaces with the label ``rebalancer.dev/hints: enabled`` are given their planned node."""
     hint_wait: Duration = Field(default=5.0, ge=1, le=60)

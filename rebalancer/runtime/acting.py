@@ -16,7 +16,7 @@ from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted, KubernetesError, RebalancerError
 from rebalancer.kube.failures import leaves_open
-from rebalancer.plan.hinting import HINT
+from rebalancer.plan.hinting import EXTENDER, HINT
 from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
 from rebalancer.runtime.hint_port import Hints, NoHints
@@ -28,6 +28,9 @@ from rebalancer.state.tables import WorkloadRef
 
 log = structlog.get_logger(__name__)
 
+NEWS_S = 0.3
+"""From the record of a move until every extender has read it. A replacement is scheduled within hundredths of a second of the eviction; one
+that came before the news would be placed as if nothing had been reserved for it."""
 _SHOWN = 3
 """Names of nodes in a sentence."""
 STRIKE_OUT_S = 3.0
@@ -88,7 +91,7 @@ class Acting:
             if refused or plan.mode != Mode.EVICT.value:
                 return refused
             # Writing down may take long, so the question is asked again after it, right before the eviction.
-            return self._write_down(move, at=at, deadline=deadline) or self._allowed()
+            return self._write_down(move, at=at, deadline=deadline) or _news_travels(move, deadline=deadline) or self._allowed()
 
         def done(outcome: Outcome) -> None:
             self._close(outcome, deadline=deadline)
@@ -181,6 +184,16 @@ class Acting:
             self._store.save(self.memory, deadline=Deadline.after(STRIKE_OUT_S, clock=deadline.clock))
         except RebalancerError as error:
             log.warning("an eviction that did not happen may stay remembered", error=str(error))
+
+
+def _news_travels(move: Move, *, deadline: Deadline) -> str:
+    """Let the extender hear of a move that counts on it. Why the move may not be tried any more, in words; empty when it may."""
+    if move.steered_by != EXTENDER:
+        return ""
+    try:
+        return "" if deadline.wait(NEWS_S) else "the deadline of the cycle has passed"
+    except Interrupted as stop:
+        return stop.message
 
 
 def tell_rests(actuator: Actuator, *, before: Memory, after: Memory, at: float, deadline: Deadline) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.e2e.ground import Ground
+from tests.e2e.hinting import ENABLED, admission
 from tests.e2e.hollow import HOLLOW
 from tests.e2e.reference_course import HOT
 from tests.e2e.reference_run import Contender
@@ -61,6 +62,8 @@ class Way:
     name: str
     steering: str
     reservation_s: float | None = None
+    hinted: bool = False
+    """The admission policy of placement hints is in force, and every namespace asks for them."""
 
     @property
     def spec(self) -> str:
@@ -86,18 +89,21 @@ class Way:
             if self.reservation_s is not None:
                 policy = own.policy(self.spec, name="extender-policy.yaml")
                 stack.enter_context(extender(own, policy=policy, namespace=OWN, reservation_s=self.reservation_s))
+            if self.hinted:
+                stack.enter_context(admission(own, namespace=OWN))
             yield
 
     @property
     def contender(self) -> Contender:
-        return Contender(self.name, self.spec, env=self.env, beside=self.prepared)
+        return Contender(self.name, self.spec, env=self.env, beside=self.prepared, labels=ENABLED if self.hinted else {})
 
 
 NONE = Way("no steering", "softTaint: false")
 TAINTS = Way("soft taints, two grades", "softTaint: true, grades: 2")
 ANNOTATIONS = Way("annotations, read by the extender", "softTaint: false, annotateNodes: own", reservation_s=0.0)
-RESERVATIONS = Way("extender with reservations", "softTaint: false, annotateNodes: own", reservation_s=300.0)
-WAYS = (NONE, TAINTS, ANNOTATIONS, RESERVATIONS)
+RESERVATIONS = Way("extender with reservations", "softTaint: false, annotateNodes: own, extenderWeight: 5", reservation_s=300.0)
+HINTS = Way("placement hints", "softTaint: false, hints: true", hinted=True)
+WAYS = (NONE, TAINTS, ANNOTATIONS, RESERVATIONS, HINTS)
 
 
 def one_move(spec: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -14,7 +15,7 @@ from rebalancer.plan.planner import decide
 from rebalancer.policy.model import Budgets, Mode, Pool, RebalancePolicy, Spec, Steering, Threshold
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
-from rebalancer.state.scheduling import Constraints
+from rebalancer.state.scheduling import Constraints, Taint
 from tests.plan.deciding import moved, refusals, why
 from tests.support.builder import cluster, node, pod
 
@@ -29,9 +30,10 @@ def decided(state: ClusterState, *, hints: bool = True, mode: Mode = Mode.EVICT,
     return decide(state=state, findings=findings, policy=policy, history=History(), mode=mode, hints=hints).plan
 
 
-def misled(**fields) -> ClusterState:
-    """A hot node that is nearly empty by request, one that is cool and nearly full by it, and a warm one in between."""
-    nodes = [node("hot", load={"cpu": 0.9}), node("warm", load={"cpu": 0.54}), node("cool", load={"cpu": 0.1})]
+def misled(*, taints: Sequence[Taint] = (), **fields) -> ClusterState:
+    """A hot node that is nearly empty by request, one that is cool and nearly full by it, and a warm one in between. ``taints``: of the
+    cool one."""
+    nodes = [node("hot", load={"cpu": 0.9}), node("warm", load={"cpu": 0.54}), node("cool", load={"cpu": 0.1}, taints=taints)]
     pods = [
         pod("p", on="hot", workload="p", cpu=0.5, uses={"cpu": 2.4, "memory": 0}, **fields),
         pod("w", on="warm", workload="w", cpu=1.0, uses={"cpu": 0.1, "memory": 0}),
@@ -85,6 +87,36 @@ def test_several_replacements_are_spread_by_what_they_bring() -> None:
     pods = [pod(f"p{n}", on="hot", workload=f"p{n}", cpu=0.1, uses={"cpu": 1.6, "memory": 0}) for n in range(4)]
     plan = decided(cluster(nodes=nodes, pods=pods, namespaces=ASKED))
     assert sorted(move.destination for move in plan.moves) == ["a", "b"]
+
+
+LED = SPEC.model_copy(update={"steering": Steering(soft_taint=False, extender_weight=5)})
+
+
+def test_where_the_extender_is_asked_the_best_node_within_its_reach_is_chosen() -> None:
+    """No namespace has to ask for that: the scheduler asks for every pod."""
+    (move,) = decided(replace(misled(), namespaces={}), spec=LED).moves
+    assert (move.destination, move.steered_by, move.prediction) == ("cool", "extender", "planned")
+
+
+def test_a_node_that_the_scheduler_scores_too_far_behind_is_not_chosen() -> None:
+    """A soft taint of somebody else costs it 300 points: more than a weight of 1 can give, less than one of 5."""
+    weak = SPEC.model_copy(update={"steering": Steering(soft_taint=False, extender_weight=1)})
+    state = replace(misled(taints=[Taint("their/own", "", "PreferNoSchedule")]), namespaces={})
+    assert refusals(decided(state, spec=weak)) == {"p": "no-better-place"}
+    assert moved(decided(state, spec=LED)) == ["p"]
+
+
+def test_a_hint_is_preferred_to_the_extender() -> None:
+    """It decides whatever the scores."""
+    (move,) = decided(misled(), spec=LED).moves
+    assert move.steered_by == "hint"
+
+
+def test_the_extender_leads_no_pod_of_another_scheduler_and_none_that_is_only_marked() -> None:
+    """Another scheduler does not ask it, and nothing is reserved for a pod that stays."""
+    foreign = decided(replace(misled(constraints=Constraints(scheduler_name="other")), namespaces={}), spec=LED)
+    marked = decided(replace(misled(), namespaces={}), spec=LED, mode=Mode.ANNOTATE)
+    assert moved(foreign) == moved(marked) == []
 
 
 @given(

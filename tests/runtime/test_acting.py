@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesUnreachable
+from rebalancer.plan.hinting import EXTENDER
 from rebalancer.plan.model import Move, Plan
 from rebalancer.runtime.acting import Acting, open_move
 from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove
@@ -247,3 +249,48 @@ def test_an_unknown_load_of_the_source_predicts_nothing() -> None:
     """Absent, not zero."""
     kept = opened(move("web-1"), {})
     assert (kept.source_before, kept.predicted_source_after) == ({}, {})
+
+
+class Waits(threading.Event):
+    """A stop that notes how long it is waited for, and waits no time; it is set at the first wait if ``stops``."""
+
+    def __init__(self, log: list[str], *, stops: bool = False) -> None:
+        super().__init__()
+        self._log, self._stops = log, stops
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._log.append("waits")
+        if self._stops:
+            self.set()
+        return self.is_set()
+
+
+def led(*names: str) -> Plan:
+    """Moves that count on room that the extender reserves."""
+    moves = (move(name, before=0.9, after=0.8) for name in names)
+    return plan(*(msgspec.structs.replace(each, steered_by=EXTENDER) for each in moves), nodes=NODES)
+
+
+def test_the_extender_hears_of_a_move_before_the_pod_is_evicted() -> None:
+    """The replacement is scheduled at once, and would be placed as if no room was reserved."""
+    store = FakeStore()
+    made = Deadline.after(60.0, stop=Waits(store.log))
+    acted(FakeActuator(calls=store.log), store, made, made=led("web-1", "web-2"))
+    assert store.log == ["save", "prepare", "save web-1", "waits", "web-1", "save web-1 web-2", "waits", "web-2"]
+
+
+def test_nobody_waits_for_the_extender_where_it_does_not_lead(deadline: Deadline) -> None:
+    """Other moves go on at once."""
+    store = FakeStore()
+    acted(FakeActuator(calls=store.log), store, Deadline.after(60.0, stop=Waits(store.log)))
+    assert "waits" not in store.log
+
+
+def test_a_stop_while_the_news_travels_evicts_nobody_and_leaves_nothing_remembered() -> None:
+    """The move is struck out again."""
+    store = FakeStore()
+    actuator = FakeActuator(calls=store.log)
+    acting, outcomes = acted(actuator, store, Deadline.after(60.0, stop=Waits(store.log, stops=True)), made=led("web-1"))
+    assert [outcome.result for outcome in outcomes] == [Result.ABANDONED]
+    assert "web-1" not in store.log
+    assert pods(acting.memory) == []
