@@ -19,6 +19,7 @@ from rebalancer.collect.coverage import Gaps, coverage
 from rebalancer.collect.deviations import LONG_ENOUGH, deviation_columns, with_typical
 from rebalancer.collect.estimates import PodAges, with_estimates
 from rebalancer.collect.gpu.assembling import NO_WORDS, GpuPods, GpuWords, assemble_gpus
+from rebalancer.collect.gpu.signals import Filled, filled
 from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
 from rebalancer.collect.owners import Owners
 from rebalancer.collect.pod_columns import Number, PodColumns
@@ -71,18 +72,29 @@ def assemble(
     rows = PodRows(_active_rows(parts))
     pod_usage = pod_columns(rows, parts.standing.node, nodes=node_index, samples=samples, capacity=capacity)
     deviation = deviation_columns(rows, parts.standing.node, nodes=node_index, signals=samples.signals)
+    tables = _gpus(objects, parts, node_wires, words=gpus, at=at)
+    full = filled(
+        tables,
+        gpus,
+        samples,
+        names=tuple(node_index),
+        node=parts.standing.node,
+        active=parts.standing.active,
+        capacity=capacity,
+        nodes=node_usage,
+        pods=pod_usage,
+    )
     nodes = build_nodes(
         node_wires,
         allocatable=allocatable_matrix(found, resources),
-        capacity=capacity,
-        usage=node_usage,
+        capacity=full.capacity,
+        usage=full.nodes,
         departed=pod_usage.departed,
     )
     ages = _ages(parts.standing, at=at, window_s=samples.window_s, late_s=late_s)
     budgets = budgets_of(objects.budgets)
-    pods = _build_pods(parts, pod_usage, deviation, ages=ages, budgets=budgets, samples=samples, resources=resources)
+    pods = _build_pods(parts, full, deviation, ages=ages, budgets=budgets, samples=samples, resources=resources)
     serving = parts.standing.active & ~parts.standing.terminating & (parts.standing.phase == int(Phase.RUNNING))
-    tables = _gpus(objects, parts, node_wires, words=gpus, at=at)
     gaps = _gaps(objects, parts, found, node_usage, pod_usage)
     state = ClusterState(
         cluster=objects.cluster,
@@ -146,7 +158,7 @@ def _ages(where: Standing, *, at: float, window_s: float, late_s: float) -> PodA
 
 def _build_pods(
     parts: _PodParts,
-    measured: PodUsageColumns,
+    full: Filled,
     deviation: FloatArray,
     *,
     ages: PodAges,
@@ -157,7 +169,8 @@ def _build_pods(
     own, where, owned, what, tied = parts.columns, parts.standing, parts.owned, parts.character, parts.ties
     signals = tuple(each.signal for each in samples.signals)
     asked = [_asked(parts, signal.resource, resources) for signal in signals]
-    usage, estimated = with_estimates(measured.measured, ages=ages, workload=owned.workload, signals=signals, asked=asked)
+    measured = full.pods.measured
+    usage, estimated = with_estimates(measured, ages=ages, workload=owned.workload, signals=signals, asked=asked)
     long_enough = ages.active & (ages.age_s >= LONG_ENOUGH * samples.deviation_s)
     by_labels = budgets_by_labels(budgets, tied.label_sets)
     return Pods(
@@ -174,9 +187,9 @@ def _build_pods(
         incoming_request=parts.requests.incoming,
         scored_request=parts.requests.scored,
         scored_incoming=parts.requests.scored_incoming,
-        measured=measured.measured,
+        measured=measured,
         usage=usage,
-        estimated=estimated,
+        estimated=estimated | full.estimated,
         deviation=with_typical(deviation, usage=usage, workload=owned.workload, long_enough=long_enough),
         priority=what.priority,
         qos=what.qos,

@@ -37,11 +37,13 @@ def coverage(nodes: Nodes, pods: Pods, samples: Samples, *, ages: PodAges, gaps:
     names = [each.signal.name for each in samples.signals]
     expected = ages.settled & (pods.phase == int(Phase.RUNNING)) & ~pods.terminating
     node_known = ~np.isnan(nodes.usage) & nodes.ready[:, None]
+    scoped = np.array([each.signal.scoped for each in samples.signals], dtype=np.bool_)
+    wanted = nodes.ready[:, None] & ~(scoped[None, :] & np.isnan(nodes.capacity))
     pod_known = ~np.isnan(pods.measured) & expected[:, None]
     dropped = Counter({str(reason): count for reason, count in samples.dropped.items()})
     dropped.update(gaps.dropped)
     return Coverage(
-        nodes={name: Share(int(node_known[:, column].sum()), int(nodes.ready.sum())) for column, name in enumerate(names)},
+        nodes={name: Share(int(node_known[:, column].sum()), int(wanted[:, column].sum())) for column, name in enumerate(names)},
         pods={name: Share(int(pod_known[:, column].sum()), int(expected.sum())) for column, name in enumerate(names)},
         oldest_sample_s={name: _oldest(nodes, column) for column, name in enumerate(names)},
         dropped=dict(dropped),

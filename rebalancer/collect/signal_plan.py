@@ -37,6 +37,7 @@ from rebalancer.errors import PolicyError
 from rebalancer.policy.model import Capacity, SignalQueries, Spec
 from rebalancer.state.tables import Signal
 
+GPU_SIGNALS = ("gpu", "gpu_memory")
 Shards = Sequence[Sequence[str] | None]
 
 
@@ -90,6 +91,8 @@ def plan_signals(spec: Spec, *, shards: Shards = (None,), recorded: bool = False
     known = built_in_signals()
     plans = []
     for name in spec.judged_signals:
+        if name in GPU_SIGNALS and name not in own:
+            continue  # read by device, not by node and pod
         if name in own:
             plans.append(_own_plan(own[name], spec, built_in=known.get(name)))
         elif name in known:

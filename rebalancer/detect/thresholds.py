@@ -51,9 +51,10 @@ def resolve_marks(state: ClusterState, pools: tuple[Pool, ...], pool: IntArray, 
     low, target, high = (np.full(shape, np.nan) for _ in range(3))
     weight = np.zeros(shape)
     for row, rules in enumerate(pools):
-        members = np.flatnonzero(pool == row)
+        everyone = np.flatnonzero(pool == row)
         for name, threshold in rules.signals.items():
             column = state.signal_index[name]
+            members = within_scope(state, everyone, column)
             judged[members, column] = True
             weight[members, column] = threshold.weight
             marks = np.array([threshold.low, threshold.target, threshold.high]) / 100
@@ -62,3 +63,8 @@ def resolve_marks(state: ClusterState, pools: tuple[Pool, ...], pool: IntArray, 
                 marks = np.clip([mean - marks[0], mean + marks[1], mean + marks[2]], 0.0, 1.0)
             low[members, column], target[members, column], high[members, column] = marks
     return Marks(judged=judged, low=low, target=target, high=high, weight=weight)
+
+
+def within_scope(state: ClusterState, nodes: IntArray, column: int) -> IntArray:
+    """Those of the rows of ``nodes`` that have anything to do with the signal."""
+    return nodes[~np.isnan(state.nodes.capacity[nodes, column])] if state.signals[column].scoped else nodes

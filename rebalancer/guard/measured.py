@@ -34,7 +34,9 @@ def judged_by_policy(state: ClusterState, spec: Spec) -> BoolArray:
     of_pool = [[signal.name in p.signals for signal in state.signals] for p in spec.pools]
     of_none = [False] * len(state.signals)
     table: BoolArray = np.array([*of_pool, of_none], dtype=np.bool_)
-    return table[pool]  # pool -1 picks the last row
+    judged: BoolArray = table[pool]  # pool -1 picks the last row
+    scoped = np.array([signal.scoped for signal in state.signals], dtype=np.bool_)
+    return np.logical_and(judged, ~(scoped[None, :] & np.isnan(state.nodes.capacity)))
 
 
 def measured_pods(state: ClusterState, spec: Spec, judged: BoolArray) -> Measured:

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from rebalancer.policy.gpu_holders import Idle, Overuse
+from rebalancer.policy.gpu_metrics import GpuMetrics
 from rebalancer.policy.quantities import MisplacedValue, Strict
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -77,6 +79,12 @@ class Gpu(Strict):
     """Where the pods are by which KAI reserves devices; they are never moved."""
     device_classes: dict[str, Vendor] = Field(default_factory=dict)
     """Further DeviceClasses whose devices are GPUs."""
+    metrics: GpuMetrics = GpuMetrics()
+    """What is asked of exporters of GPU metrics."""
+    idle: Idle = Idle()
+    """Pods that hold GPUs and do not use them."""
+    overuse: Overuse = Overuse()
+    """Pods that use more memory of a shared GPU than they asked for."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Gpu:

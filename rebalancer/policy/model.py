@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 API_VERSION = "rebalancer.dev/v1alpha1"
-BUILT_IN_SIGNALS = ("cpu", "memory")
+BUILT_IN_SIGNALS = ("cpu", "memory", "gpu", "gpu_memory")
 
 
 class Mode(Enum):
@@ -256,7 +256,7 @@ class Spec(Strict):
     events: bool = True
     """Write Events on pods and owners in evict mode."""
     gpu: Gpu = Gpu()
-    """What GPUs are called here."""
+    """What GPUs are called here, and what is asked about them."""
 
     @model_validator(mode="after")
     def _pools_differ(self) -> Spec:

@@ -10,10 +10,14 @@ import numpy as np
 from rebalancer.collect.asking import Asking
 from rebalancer.collect.assemble import assemble
 from rebalancer.collect.cluster import ClusterObjects, ClusterSource, ListedCluster, node_directory
-from rebalancer.collect.gpu.assembling import GpuWords
+from rebalancer.collect.gpu.assembling import GpuWords, may_have_gpus
+from rebalancer.collect.gpu.exporters import read_gpu_samples
+from rebalancer.collect.gpu.signals import beliefs_of, with_gpu_signals
 from rebalancer.collect.machines import Machines, machines
 from rebalancer.collect.metrics import read_samples
+from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.prometheus import Prometheus
+from rebalancer.collect.samples import NodeDirectory
 from rebalancer.collect.yesterday import read_yesterday
 from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
@@ -85,6 +89,8 @@ def _observe(
     stopwatch: Stopwatch,
     seen: Callable[[Machines], None] | None,
 ) -> ClusterState:
+    if objects.columns is None:
+        objects = replace(objects, columns=PodTable().read(objects.pods))
     directory = node_directory(objects)
     if seen is not None:
         seen(machines(objects.nodes, directory))
@@ -98,13 +104,34 @@ def _observe(
             namespaces=sorted({pod.metadata.namespace for pod in objects.pods}),
             pods=len(objects.pods),
         )
+        words = _gpu_words(objects, prometheus, spec=spec, directory=directory, at=at, deadline=deadline)
     with stopwatch.stage("assemble"):
-        state = assemble(objects, samples, at=at, late_s=spec.metrics.max_age, gpus=GpuWords(names=names_of(spec.gpu)))
+        state = assemble(objects, with_gpu_signals(samples, words, spec), at=at, late_s=spec.metrics.max_age, gpus=words)
     if not spec.anticipation.horizon:
         return state
     with stopwatch.stage("prometheus"):
         asking = Asking(prometheus, directory=directory, at=at, deadline=deadline)
         return with_yesterday(state, asking, spec=spec, sources={each.signal.name: each.source for each in samples.signals})
+
+
+def _gpu_words(
+    objects: ClusterObjects, prometheus: Prometheus, *, spec: Spec, directory: NodeDirectory, at: float, deadline: Deadline
+) -> GpuWords:
+    """What is told of GPUs beside the objects; exporters are asked only where a node may have any."""
+    names, columns = names_of(spec.gpu), objects.columns
+    rows = [] if columns is None else columns.gpus.rows.tolist()
+    if columns is None or not spec.gpu.metrics.enabled or not may_have_gpus(objects.nodes, asking=len(rows)):
+        return GpuWords(names=names)
+    asking = Asking(prometheus, directory=directory, at=at, deadline=deadline)
+    pods = frozenset(columns.keys[row] for row in rows)
+    samples = read_gpu_samples(asking, spec=spec, asking_pods=pods, in_flight=prometheus.access.max_in_flight)
+    return GpuWords(
+        names=names,
+        sightings=samples.sightings,
+        samples=samples,
+        beliefs=beliefs_of(spec),
+        notes=(*sorted(asking.heard.notes), *sorted(asking.heard.warnings)),
+    )
 
 
 def with_yesterday(state: ClusterState, asking: Asking, *, spec: Spec, sources: Mapping[str, str]) -> ClusterState:
@@ -176,9 +203,14 @@ class _Known:
 def _judged_nodes(state: ClusterState, spec: Spec) -> Mapping[str, BoolArray]:
     """signal -> (nodes,) whether the node's pool is judged by it; in the order of the policy's signals."""
     pool = assign_pools(state, spec.pools)
-    return {
-        signal: np.isin(pool, [row for row, rules in enumerate(spec.pools) if signal in rules.signals]) for signal in spec.judged_signals
-    }
+    judged = {}
+    for signal in spec.judged_signals:
+        nodes = np.isin(pool, [row for row, rules in enumerate(spec.pools) if signal in rules.signals])
+        column = state.signal_index.get(signal, -1)
+        if column >= 0 and state.signals[column].scoped:
+            nodes &= ~np.isnan(state.nodes.capacity[:, column])
+        judged[signal] = nodes
+    return judged
 
 
 def _known(state: ClusterState, column: int, nodes: BoolArray) -> Mapping[str, _Known]:

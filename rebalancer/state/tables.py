@@ -47,6 +47,8 @@ class Signal:
     name: str
     unit: str
     resource: str | None = None
+    scoped: bool = False
+    """Nodes without a capacity of it have nothing to do with it: they are not judged by it, and not unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,12 +70,13 @@ def unplaced(state: ClusterState) -> list[str]:
 
 
 def same_gpus(one: Gpus, other: Gpus) -> None:
-    for a, b in ((one, other), (one.devices, other.devices), (one.held, other.held)):
+    tables = ("devices", "held", "use", "held_use")
+    for a, b in ((one, other), *((getattr(one, name), getattr(other, name)) for name in tables)):
         for column in fields(a):
             left, right = getattr(a, column.name), getattr(b, column.name)
             if isinstance(left, np.ndarray):
                 assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f"), column.name
-            elif column.name not in ("devices", "held"):
+            elif column.name not in tables:
                 assert left == right, column.name
 
 

@@ -74,9 +74,17 @@ class PrometheusServer:
     """A context manager; `stop` and `start` in between are a restart with the same data and address."""
 
     def __init__(
-        self, directory: Path, *, blocks: str | None = None, targets: Mapping[str, Sequence[str]] | None = None, rules: str | None = None
+        self,
+        directory: Path,
+        *,
+        blocks: str | None = None,
+        targets: Mapping[str, Sequence[str]] | None = None,
+        rules: str | None = None,
+        dishonoured: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        """``targets``: job name -> addresses ``host:port`` that are scraped every second. ``rules``: a rule file that is evaluated."""
+        """``targets``: job name -> addresses ``host:port`` that are scraped every second. ``rules``: a rule file that is evaluated.
+        ``dishonoured``: job name -> labels of its targets, which win over those of the exporter; the labels of other jobs are honoured."""
+        self._dishonoured = dict(dishonoured or {})
         self._directory = directory
         self._rules = rules
         self._data = directory / "data"
@@ -156,7 +164,11 @@ class PrometheusServer:
         lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s}", "scrape_configs:"]
         for job, addresses in self._targets.items():
             listed = ", ".join(f'"{address}"' for address in addresses)
-            lines += [f"- job_name: {job}", "  honor_labels: true", "  static_configs:", f"  - targets: [{listed}]"]
+            own = self._dishonoured.get(job)
+            honoured = str(own is None).lower()
+            lines += [f"- job_name: {job}", f"  honor_labels: {honoured}", "  static_configs:", f"  - targets: [{listed}]"]
+            if own:
+                lines.append("    labels: {" + ", ".join(f'{name}: "{value}"' for name, value in own.items()) + "}")
         text = "\n".join(lines) if self._targets else "global: {scrape_interval: 1s, scrape_timeout: 1s}"
         if self._rules is not None:
             (self._directory / "rules.yml").write_text(self._rules)

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rebalancer.collect.gpu.exporters import NO_GPU_SAMPLES, GpuSamples
+from rebalancer.collect.gpu.measuring import PodPlaces, measured_gpus
 from rebalancer.collect.gpu.memo import Kept
 from rebalancer.collect.gpu.node_devices import NodeMemo, PodOnNode, node_views, told_devices
 from rebalancer.collect.gpu.objects import ClaimBook
 from rebalancer.collect.gpu.placing import AskedPods, GpuPods, PlacedPods, asked_by, placed_by
 from rebalancer.collect.gpu.tables import device_table, gpus_of
 from rebalancer.gpu.asks.reading import Asked
+from rebalancer.gpu.meters.devices import NO_BELIEFS, Beliefs
 from rebalancer.gpu.names import DEFAULT_NAMES, GpuNames
 from rebalancer.gpu.nodes.reading import NodeDevices
 from rebalancer.gpu.places.held import NodeView
@@ -35,6 +38,10 @@ class GpuWords:
 
     names: GpuNames = DEFAULT_NAMES
     sightings: Sightings = NOTHING_SEEN
+    samples: GpuSamples = NO_GPU_SAMPLES
+    beliefs: Beliefs = NO_BELIEFS
+    notes: tuple[str, ...] = ()
+    """Sentences about the exporters."""
 
 
 NO_WORDS = GpuWords()
@@ -47,6 +54,11 @@ class GpuObjects:
     claims: Sequence[DeviceClaimWire] | None = ()
     slices: Sequence[ResourceSliceWire] = ()
     devices: Sequence[NodeDevicesWire] = ()
+
+
+def may_have_gpus(nodes: Sequence[NodeWire], *, asking: int) -> bool:
+    """Whether it is worth asking exporters: a pod asks for GPUs (``asking`` do), or a node has some resource beside those of every node."""
+    return asking > 0 or any("/" in name for wire in nodes for name in (*(wire.status.capacity or ()), *(wire.status.allocatable or ())))
 
 
 @dataclass(slots=True)
@@ -83,7 +95,8 @@ def assemble_gpus(pods: GpuPods, nodes: Sequence[NodeWire], objects: GpuObjects,
     placed = placed_by(pods, asked, views, claimed, sightings=words.sightings, memo=memo.placed)
     faults.extend(_node_faults(told, names))
     faults.extend(_pod_faults(pods, asked, placed, names))
-    return gpus_of(pods, asked, placed, devices=_devices(views, memo), views=views, faults=faults)
+    tables = gpus_of(pods, asked, placed, devices=_devices(views, memo), views=views, faults=faults)
+    return measured_gpus(tables, words.samples, nodes=names, beliefs=words.beliefs, pods=PodPlaces.of(pods))
 
 
 def _on_nodes(pods: GpuPods, asked: AskedPods) -> Iterator[PodOnNode]:
