@@ -16,6 +16,8 @@ from pydantic.fields import FieldInfo
 
 from rebalancer.policy.examples import EXAMPLES
 from rebalancer.policy.gpu import ExtendedResource, Gpu, Gpushare, Hami
+from rebalancer.policy.gpu_holders import Idle, Overuse
+from rebalancer.policy.gpu_metrics import GpuMetrics
 from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.model import (
     API_VERSION,
@@ -70,6 +72,9 @@ LEVELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("spec.gpu", Gpu),
     ("spec.gpu.gpushare", Gpushare),
     ("spec.gpu.hami", Hami),
+    ("spec.gpu.metrics", GpuMetrics),
+    ("spec.gpu.idle", Idle),
+    ("spec.gpu.overuse", Overuse),
 )
 """(where it stands in a file, its model), in the order of the page."""
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from rebalancer.collect.pod_usage import PODS_PER_QUERY, shards
 from rebalancer.collect.queries import counter, duration, own_query, re_literal, usage_query
 from rebalancer.collect.samples import NodeDirectory
-from rebalancer.collect.signal_plan import describe_queries
+from rebalancer.collect.signal_plan import GPU_SIGNALS, describe_queries
 from rebalancer.collect.signals import built_in_signals
 from rebalancer.policy.model import BUILT_IN_SIGNALS, Metrics, Spec
 
 
 def test_every_built_in_signal_of_the_policy_has_a_file() -> None:
     """The policy's list and the package agree."""
-    assert set(built_in_signals()) == set(BUILT_IN_SIGNALS)
+    assert {*built_in_signals(), *GPU_SIGNALS} == set(BUILT_IN_SIGNALS)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "max", "p95"])
