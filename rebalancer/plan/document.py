@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.gpu_report import gpu_report
 from rebalancer.plan.grades import carried, keys_by_row
 from rebalancer.plan.hinting import EXTENDER, HINT, TAINT, UNSTEERED
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
@@ -74,6 +75,7 @@ def document(
             for pod, refusal in proposal.refused
         ),
         nodes=_nodes(state, findings, bench, after),
+        gpus=gpu_report(state, policy.spec.gpu),
         soft_taints=tuple(state.nodes.names[row] for row in marked) if proposal.moves else (),
         soft_tainting=policy.spec.steering.soft_taint,
     )

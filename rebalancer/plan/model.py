@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rebalancer.plan.gpu_report import GpuReport
 from rebalancer.plan.hinting import UNSTEERED
 
 API_VERSION = "rebalancer.dev/v1alpha1"
@@ -178,6 +179,8 @@ class Plan(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     nodes: tuple[NodeReport, ...]
     earlier: tuple[EarlierMove, ...] = ()
     """Moves of the last hours, newest first, and what became of them."""
+    gpus: GpuReport | None = None
+    """Null for a cluster without GPUs, and in plans of earlier versions."""
     landings: LandingReport | None = None
     """Null in plans that were made without a memory."""
     soft_taints: tuple[str, ...] = ()

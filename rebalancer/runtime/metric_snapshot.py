@@ -15,7 +15,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.gpu_report import GpuReport
 from rebalancer.plan.grades import GRADES, carried
+from rebalancer.runtime.gpu_gauges import GPU_GAUGES, gpu_families
 from rebalancer.state.arrays import FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState, Coverage
 from rebalancer.state.devices import FaultReason
@@ -38,6 +40,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "metric_coverage_ratio": ("Share of nodes and pods whose usage is known.", ("subject", "signal")),
     "metric_oldest_sample_seconds": ("Age of the oldest sample that is still used.", ("signal",)),
     "gpu_faults": ("What is said of GPUs and cannot be read or does not go together.", ("reason",)),
+    **GPU_GAUGES,
 }
 """name without the prefix -> (documentation, labels): the closed list, so that the documentation needs no cluster."""
 _MARKS = ("low", "target", "high")
@@ -60,13 +63,14 @@ class SnapshotCollector(Collector):
         return iter(())
 
 
-def families_of(state: ClusterState, findings: Findings) -> Iterator[GaugeMetricFamily]:
+def families_of(state: ClusterState, findings: Findings, gpus: GpuReport | None = None) -> Iterator[GaugeMetricFamily]:
     """Everything that one observation says about the cluster."""
     yield from _node_families(state, findings)
     yield from _pool_families(state, findings)
     yield from _tenant_families(state)
     yield from _coverage_families(state.coverage)
     yield _gpu_faults(state)
+    yield from gpu_families(state, gpus, _gauge)
 
 
 def _gauge(name: str) -> GaugeMetricFamily:

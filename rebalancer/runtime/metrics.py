@@ -28,6 +28,7 @@ from rebalancer.kube.events import EventResult
 from rebalancer.kube.gates import WATCH_NAME
 from rebalancer.kube.resources import BINDINGS, WATCHED
 from rebalancer.kube.watch import Restart
+from rebalancer.plan.gpu_report import GpuReport
 from rebalancer.plan.model import Plan
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.policy.model import Mode
@@ -193,9 +194,9 @@ class Metrics:
     def cycle_missed(self) -> None:
         self._missed.inc()
 
-    def observed(self, state: ClusterState, findings: Findings) -> None:
-        """Replace everything that is said about nodes, pools, tenants and coverage by what this cycle saw."""
-        self._snapshot.replace(families_of(state, findings))
+    def observed(self, state: ClusterState, findings: Findings, gpus: GpuReport | None = None) -> None:
+        """Replace everything that is said about nodes, pools, tenants, GPUs and coverage by what this cycle saw."""
+        self._snapshot.replace(families_of(state, findings, gpus))
         for reason, count in state.coverage.dropped.items():
             self._dropped.labels(_one_of(reason, {known.value for known in DropReason})).inc(max(0, count))
 

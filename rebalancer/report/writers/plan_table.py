@@ -15,6 +15,7 @@ from rebalancer.report.registry import Format, writer
 from rebalancer.report.sheet import Cell, Column, Row, Sheet
 from rebalancer.report.styles import class_cell
 from rebalancer.report.text import counted
+from rebalancer.report.writers.gpu_holders import gpu_holders
 from rebalancer.report.writers.landings import landings
 from rebalancer.units import format_duration, format_percent
 
@@ -45,6 +46,7 @@ def plan_table(plan: Plan, page: Page, fmt: Format) -> str:
     if plan.refused:
         sheet.title(f"Refused candidates ({len(plan.refused)})")
         _all_refused(sheet, plan) if wide else _refused_by_gate(sheet, plan)
+    gpu_holders(sheet, plan, wide=wide)
     landings(sheet, plan, wide=wide)
     _nodes(sheet, plan, wide=wide)
     return sheet.render()
