@@ -5,7 +5,8 @@ arbitrary in it, and on more than a hundred feasible nodes it looks at a changin
 nodes, and a move is only planned when nearly all of it is good.
 
 A good place is in the source's pool, known on every judged signal, at or under ``target`` before, and after at most half way from
-``target`` to ``high``: the other half is left to noise.
+``target`` to ``high``: the other half is left to noise. For a pod that asks for GPUs it is one where any of them that it may get will do
+(`plan.gpu.book`): its scheduler counts what was asked for, and knows nothing of what is used.
 
 Where the replacement is led to its node (`plan.hinting`), that node is not predicted but chosen: of all feasible ones that are good places
 the one with the highest gain, since the scheduler takes it, whatever its own scores or within the reach of what leads.
@@ -20,6 +21,8 @@ import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
 from rebalancer.plan.feasibility import Feasibility
+from rebalancer.plan.gpu.book import DeviceBook
+from rebalancer.plan.gpu.refusing import why_not
 from rebalancer.plan.heat import LoadBook
 from rebalancer.plan.hinting import HintRule, Led
 from rebalancer.plan.reasons import PlanGate
@@ -66,6 +69,7 @@ class Destinations:
         scores: StockScores,
         loads: LoadBook,
         *,
+        devices: DeviceBook,
         horizon_s: float = 0.0,
         hints: HintRule | None = None,
     ) -> None:
@@ -74,6 +78,7 @@ class Destinations:
         self._feasibility = feasibility
         self._scores = scores
         self._loads = loads
+        self._devices = devices
         self._hints = hints or HintRule(state, on=False)
         with np.errstate(invalid="ignore"):
             self._limit: FloatArray = findings.target + (findings.high - findings.target) / 2
@@ -161,7 +166,10 @@ class Destinations:
         with np.errstate(invalid="ignore"):
             calm = ~(self._coming(nodes, after) > f.high[nodes])  # NaN: nothing is foreseen
             room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]) & calm, True).all(axis=1)
-        return np.asarray(room & self._settled[nodes] & (nodes != source) & (f.pool[nodes] == f.pool[source]), dtype=np.bool_)
+        good = room & self._settled[nodes] & (nodes != source) & (f.pool[nodes] == f.pool[source])
+        if self._devices.asks(pod) and good.any():
+            good &= self._devices.fits(pod)[nodes]
+        return np.asarray(good, dtype=np.bool_)
 
     def _coming(self, nodes: IntArray, after: FloatArray) -> FloatArray:
         """(nodes, signals): what is foreseen for each with all that was booked there and ``after`` holds; NaN where nothing is."""
@@ -180,7 +188,7 @@ class Destinations:
             return f"kube-scheduler's scores would put it on {name}, which is in another pool"
         if f.node_class[worst] == NodeClass.UNKNOWN:
             return f"kube-scheduler's scores would put it on {name}, whose load is unknown ({f.reasons[worst]})"
-        return f"kube-scheduler's scores would put it on {name}: {self._too_warm(worst, pod)}"
+        return f"kube-scheduler's scores would put it on {name}: {self._why_there(worst, pod)}"
 
     def _why_none(self, nodes: IntArray, source: int, pod: int) -> str:
         """Why none of the nodes that would take the pod is a good place, with the numbers of the coolest in the pool."""
@@ -193,7 +201,12 @@ class Destinations:
         coolest = int(others[int(np.argmin(np.where(np.isnan(strain), np.inf, strain)))])
         if not self._settled[coolest]:
             return f"{words}: the coolest, {self._state.nodes.names[coolest]}, is hot"
-        return f"{words}: on the coolest, {self._state.nodes.names[coolest]}, {self._too_warm(coolest, pod)}"
+        return f"{words}: on the coolest, {self._state.nodes.names[coolest]}, {self._why_there(coolest, pod)}"
+
+    def _why_there(self, worst: int, pod: int) -> str:
+        """What speaks against a node of the pool whose load is known: its devices, or its load with the pod there."""
+        unfit = why_not(self._devices, pod, worst) if self._devices.asks(pod) else ""
+        return unfit or self._too_warm(worst, pod)
 
     def _too_warm(self, worst: int, pod: int) -> str:
         """What the load of a node would be with the pod, and what it may be at most."""

@@ -11,10 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from rebalancer.plan.gpu.book import DeviceBook
 from rebalancer.plan.holders import Holders
 from rebalancer.plan.neighbours import Neighbours
 from rebalancer.plan.node_rules import NodeRules
 from rebalancer.plan.occupancy import Occupancy
+from rebalancer.policy.gpu import Gpu
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
 
@@ -35,8 +37,9 @@ class Placements:
     topology spread, until its object is gone; what a pod leaves behind for its own replacement, `Replacement` knows.
     """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, gpu: Gpu | None = None) -> None:
         self.state = state
+        self.devices = DeviceBook(state, gpu)
         self.occupancy = Occupancy(state)
         self.rules = NodeRules(state)
         self.neighbours = Neighbours(self.occupancy)
@@ -74,6 +77,8 @@ class Placements:
         self._free[destination] = self.free_units[destination] / self.scale
         self.scored_units[destination] += self.scored_bound_units(pod)
         self.pod_count[destination] += 1
+        if self.devices.asks(pod):
+            self.devices.book(pod, destination)
 
     def incoming_units(self, pod: int) -> FloatArray:
         """(resources,): what a replacement asks for."""

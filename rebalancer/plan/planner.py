@@ -81,7 +81,7 @@ def lay_bench(
     failed = none.copy()
     failed[[state.node_index[name] for name in untainted]] = True
     tainted = soft_tainted(findings, steering) & ~failed if steers else none
-    placements = Placements(state)
+    placements = Placements(state, policy.spec.gpu)
     feasibility = Feasibility(state, placements)
     warm = warm_nodes(findings, steering)
     grades = graded(findings, steering, warm)
@@ -107,6 +107,7 @@ def lay_bench(
             feasibility,
             scores,
             loads,
+            devices=placements.devices,
             horizon_s=policy.spec.anticipation.horizon,
             hints=HintRule(state, on=hints and steers, extender_weight=steering.extender_weight if steers else 0),
         ),

@@ -85,6 +85,10 @@ class Gpu(Strict):
     """Pods that hold GPUs and do not use them."""
     overuse: Overuse = Overuse()
     """Pods that use more memory of a shared GPU than they asked for."""
+    same_model: bool = True
+    """A pod that names no model stays on the model of GPU that it runs on. Without it, any device of the kind that it asks for will do."""
+    unmeasured: Literal["refuse", "by-request"] = "refuse"
+    """A device whose memory no exporter measures takes no pod that is moved, or takes one by what was asked for alone: ``by-request``."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Gpu:
