@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 
 from rebalancer.guard.headcount import Headcount
@@ -54,6 +54,23 @@ class Booked:
     by_budget: Counter[int] = field(default_factory=Counter)
     """Row of the disruption budget -> disruptions that the plan consumes."""
     pods: set[int] = field(default_factory=set)
+
+    def copy(self) -> Booked:
+        """As it is now, for `become`."""
+        return Booked(
+            total=self.total,
+            by_node=self.by_node.copy(),
+            by_namespace=self.by_namespace.copy(),
+            by_workload=self.by_workload.copy(),
+            by_tenant=self.by_tenant.copy(),
+            by_budget=self.by_budget.copy(),
+            pods=self.pods.copy(),
+        )
+
+    def become(self, other: Booked) -> None:
+        """Be what the other is, and share nothing with it; whoever holds this one sees it."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other.copy(), each.name))
 
 
 @dataclass(frozen=True)

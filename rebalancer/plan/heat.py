@@ -37,7 +37,9 @@ class LoadBook:
         self.variance: FloatArray = node_deviation(state) ** 2 if findings.deviations else np.zeros(self.usage.shape)
         self._swings: FloatArray = np.nan_to_num(state.pods.deviation) ** 2
         self.moves = 0
-        """How many are booked: what was worked out from the loads holds as long as this does not change."""
+        """Grows with every booking and with every rewinding: what was worked out from the loads holds as long as this does not change."""
+        self._before: list[tuple[IntArray, FloatArray, FloatArray]] = []
+        """Of each booking: its two nodes, and their rows of ``usage`` and ``variance`` as they were."""
         self._mean = np.full(findings.load.shape, np.nan)
         claimed = findings.pool >= 0
         self._mean[claimed] = findings.pool_mean[findings.pool[claimed]]
@@ -87,9 +89,22 @@ class LoadBook:
         """Move the pod; a signal that it is not measured by changes nothing, since nobody knows by how much."""
         usage, swings = self._state.pods.usage[pod], self._swings[pod]
         self.moves += 1
+        ends = np.array([source, destination])
+        self._before.append((ends, self.usage[ends], self.variance[ends]))
         known = ~np.isnan(usage)
         self.usage[source, known] = np.maximum(0.0, self.usage[source, known] - usage[known])
         self.usage[destination, known] += usage[known]
         if self._findings.deviations:
             self.variance[source] = np.maximum(0.0, self.variance[source] - swings)
             self.variance[destination] += swings
+
+    def mark(self) -> int:
+        """Where `rewind` goes back to."""
+        return len(self._before)
+
+    def rewind(self, mark: int) -> None:
+        """Take back everything that was booked since the mark."""
+        while len(self._before) > mark:
+            ends, usage, variance = self._before.pop()
+            self.usage[ends], self.variance[ends] = usage, variance
+        self.moves += 1

@@ -58,6 +58,7 @@ class Terms:
         self._by_kind: dict[int, list[int]] = {}
         self._nodes: dict[int, IntArray] = {}
         self._seen = 0
+        self._rewinds = occupancy.rewinds
         own = [tuple(terms_of(constraints)) for constraints in self._state.constraints]
         if any(own):
             self._collect(own)
@@ -134,6 +135,8 @@ class Terms:
 
     def _catch_up(self) -> None:
         bookings = self._occupancy.bookings
+        if self._rewinds != self._occupancy.rewinds:
+            self._nodes, self._seen, self._rewinds = {}, 0, self._occupancy.rewinds
         for booking in bookings[self._seen :]:
             for number in set(self._held_by(booking.pod)) & self._nodes.keys():
                 self._nodes[number] = self._with(self._nodes[number], booking, number)

@@ -7,6 +7,7 @@ canonical units.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +29,17 @@ _NOISE = 1e-6
 def whole_units(values: FloatArray, scale: FloatArray) -> FloatArray:
     """Amounts in whole units, rounded up as kube-scheduler does; NaN stays NaN."""
     return np.ceil(values * scale - _NOISE) + 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The row of a node as it was before a booking; restored as it was, not computed back."""
+
+    node: int
+    requested: FloatArray
+    free_units: FloatArray
+    free: FloatArray
+    scored: FloatArray
 
 
 class Placements:
@@ -60,6 +72,7 @@ class Placements:
         self.pod_count: IntArray = np.bincount(state.pods.node[self.occupancy.occupying], minlength=len(state.nodes.names)).astype(np.int64)
         """(nodes,): pods that the scheduler sees on the node."""
         self._free: FloatArray = self.free_units / self.scale
+        self._before: list[_Before] = []
 
     @cached_property
     def free(self) -> FloatArray:
@@ -71,6 +84,8 @@ class Placements:
     def book(self, pod: int, destination: int) -> None:
         """Place a replacement of the pod. Raises ValueError when the pod is booked already or the destination is not a node."""
         self.occupancy.book(pod, destination)
+        rows = (self.requested_units, self.free_units, self._free, self.scored_units)
+        self._before.append(_Before(destination, *(row[destination].copy() for row in rows)))
         asked = self.incoming_units(pod)
         self.requested_units[destination] += asked
         self.free_units[destination] -= asked
@@ -79,6 +94,19 @@ class Placements:
         self.pod_count[destination] += 1
         if self.devices.asks(pod):
             self.devices.book(pod, destination)
+
+    def mark(self) -> int:
+        """Where `rewind` goes back to."""
+        return len(self._before)
+
+    def rewind(self, mark: int) -> None:
+        """Take back everything that was booked since the mark."""
+        while len(self._before) > mark:
+            before = self._before.pop()
+            self.requested_units[before.node], self.free_units[before.node] = before.requested, before.free_units
+            self._free[before.node], self.scored_units[before.node] = before.free, before.scored
+            self.pod_count[before.node] -= 1
+        self.occupancy.rewind(mark)
 
     def incoming_units(self, pod: int) -> FloatArray:
         """(resources,): what a replacement asks for."""

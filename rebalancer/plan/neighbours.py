@@ -37,10 +37,11 @@ class Crowd:
 
     def __init__(self, occupancy: Occupancy, nodes: IntArray, member: Callable[[int], bool], *, spread: bool) -> None:
         self._occupancy = occupancy
-        self._nodes = nodes
+        self._nodes = self._before = nodes
         self._member = member
         self._spread = spread
         self._seen = 0
+        self._rewinds = occupancy.rewinds
 
     def has(self, pod: int) -> bool:
         return self._member(pod)
@@ -48,6 +49,8 @@ class Crowd:
     def nodes(self) -> IntArray:
         """(members,) node rows. For topology spread, evicted pods are not among them."""
         bookings = self._occupancy.bookings
+        if self._rewinds != self._occupancy.rewinds:
+            self._nodes, self._seen, self._rewinds = self._before, 0, self._occupancy.rewinds
         for booking in bookings[self._seen :]:
             if not self._member(booking.pod):
                 continue

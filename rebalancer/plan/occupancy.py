@@ -26,7 +26,7 @@ class Booking:
 
 
 class Occupancy:
-    """The pods that the scheduler sees, with an append-only log of bookings that every count can catch up on."""
+    """The pods that the scheduler sees, with a log of bookings that every count can catch up on."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
@@ -34,6 +34,8 @@ class Occupancy:
         """(pods,) bool: bound and not finished; finished pods are not seen by the scheduler at all."""
         frozen(self.occupying)
         self.bookings: list[Booking] = []
+        self.rewinds = 0
+        """How often bookings were taken back: whatever has caught up with the log before begins anew then."""
         self._booked: set[int] = set()
 
     def book(self, pod: int, destination: int) -> Booking:
@@ -47,6 +49,12 @@ class Occupancy:
         self._booked.add(pod)
         self.bookings.append(booking)
         return booking
+
+    def rewind(self, count: int) -> None:
+        """Forget all bookings but the first ``count``."""
+        self._booked.difference_update(booking.pod for booking in self.bookings[count:])
+        del self.bookings[count:]
+        self.rewinds += 1
 
     def booked(self, pod: int) -> bool:
         return pod in self._booked
