@@ -141,7 +141,7 @@ class Balance:
         weight = bench.findings.weight[source.node]
         cured = float((weight * np.minimum(share, need))[need > 0].sum())
         wanted = float((weight * source.start).sum())
-        if cured < policy.min_relative / 100 * wanted:
+        if cured <= 0 or cured < policy.min_relative / 100 * wanted:
             reason = (
                 f"it takes {format_percent(cured, digits=2)} of the node, {format_percent(cured / wanted, digits=1)} of the excess "
                 f"over target; gain.minRelative is {policy.min_relative:g} %"

@@ -41,6 +41,8 @@ from tests.support.gpus import DeviceSpec, Holds, PodGpus, gpu_tables
 NOW = 1_750_000_000.0
 CPU = Signal("cpu", "cores", "cpu")
 MEMORY = Signal("memory", "bytes", "memory")
+GPU = Signal("gpu", "devices", scoped=True)
+GPU_MEMORY = Signal("gpu_memory", "bytes", scoped=True)
 WINDOWS = 10
 
 
@@ -226,7 +228,7 @@ def cluster(
     unknown: dict[tuple[int, int], str] = {}
     for row, n in enumerate(nodes):
         for column, signal in enumerate(signals):
-            base = {"cpu": float(n.cpu), "memory": _amount(n.memory)}.get(signal.resource or "", 1.0)
+            base = _base(n, signal)
             capacity[row, column] = base
             if signal.name in n.unknown:
                 unknown[row, column] = n.unknown[signal.name]
@@ -237,7 +239,7 @@ def cluster(
                 usage[row, column] = n.load[signal.name] * base
             else:
                 here = [i for i, p in enumerate(pods) if p.on == n.name]
-                usage[row, column] = np.nansum(pod_usage[here, column]) if here else 0.0
+                usage[row, column] = np.nansum(pod_usage[here, column]) + 0.0 * base if here else 0.0 * base
             departed[row, column] = n.departed.get(signal.name, 0.0)
             own = n.history.get(signal.name)
             history[row, column] = own if own is not None else (usage[row, column] - departed[row, column]) / base
@@ -357,6 +359,15 @@ def cluster(
         step_s=step_s,
         gpus=gpu_tables([n.gpus for n in nodes], [_gpus_of(p, node_row) for p in pods], gpu_faults),
     )
+
+
+def _base(spec: NodeSpec, signal: Signal) -> float:
+    """Capacity of the signal; NaN for one of GPUs on a node without."""
+    if not signal.scoped:
+        return {"cpu": float(spec.cpu), "memory": _amount(spec.memory)}.get(signal.resource or "", 1.0)
+    if not spec.gpus:
+        return float("nan")
+    return float(len(spec.gpus)) if signal == GPU else sum(_amount(device.memory) for device in spec.gpus)
 
 
 def _gpus_of(spec: PodSpec, node_row: Mapping[str, int]) -> PodGpus:
