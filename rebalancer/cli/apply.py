@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rebalancer.cli.opening import opened
-from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, PrometheusUrl, SettingsFile
+from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, PrometheusUrl, SettingsFile, TenantsFile
 from rebalancer.cli.output import print_text
 from rebalancer.cli.progress import showing
 from rebalancer.errors import PartlyDone
@@ -34,6 +34,7 @@ def apply(
     prometheus_url: PrometheusUrl = None,
     settings: SettingsFile = None,
     policy: PolicyFile = None,
+    tenants: TenantsFile = None,
     mode: ModeChoice = None,
 ) -> None:
     """Check every move of the plan against the cluster as it is now, and carry out what still holds.
@@ -44,7 +45,9 @@ def apply(
     from rebalancer.report.text import clean
     from rebalancer.runtime.applying import apply_plan, read_plan
 
-    session = opened(kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy, mode=mode)
+    session = opened(
+        kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy, tenants=tenants, mode=mode
+    )
     plan = read_plan(file, max_age=max_age)
     with showing("checking the plan") as display:
         applied = apply_plan(plan, session, origin=str(file), stage=display.stage)

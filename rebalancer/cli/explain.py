@@ -19,6 +19,7 @@ from rebalancer.cli.options import (
     PrometheusUrl,
     SettingsFile,
     SnapshotFile,
+    TenantsFile,
 )
 from rebalancer.cli.output import print_document
 from rebalancer.cli.progress import showing
@@ -45,6 +46,7 @@ def node(
     prometheus_url: PrometheusUrl = None,
     settings: SettingsFile = None,
     policy: PolicyFile = None,
+    tenants: TenantsFile = None,
     snapshot: SnapshotFile = None,
     output: Output = Format.TABLE,
     no_color: NoColor = False,
@@ -52,7 +54,7 @@ def node(
     """Load, packing and windows of a node, why it is hot or not, and what becomes of its pods."""
     from rebalancer.report.explain import explain_node
 
-    verdict, queries = _looked(kubeconfig, context, prometheus_url, settings, policy, snapshot)
+    verdict, queries = _looked(kubeconfig, context, prometheus_url, settings, policy, tenants, snapshot)
     made = explain_node(state=verdict.state, findings=verdict.findings, plan=verdict.decision.plan, name=name, queries=queries)
     print_document(made, output, no_color=no_color)
 
@@ -65,6 +67,7 @@ def pod(
     prometheus_url: PrometheusUrl = None,
     settings: SettingsFile = None,
     policy: PolicyFile = None,
+    tenants: TenantsFile = None,
     snapshot: SnapshotFile = None,
     output: Output = Format.TABLE,
     no_color: NoColor = False,
@@ -72,7 +75,7 @@ def pod(
     """Use and place of a pod, whether it moves, and what each gate says of it."""
     from rebalancer.report.explain import explain_pod
 
-    verdict, queries = _looked(kubeconfig, context, prometheus_url, settings, policy, snapshot)
+    verdict, queries = _looked(kubeconfig, context, prometheus_url, settings, policy, tenants, snapshot)
     made = explain_pod(
         scene=verdict.fresh_scene,
         findings=verdict.findings,
@@ -93,6 +96,7 @@ def workload(
     prometheus_url: PrometheusUrl = None,
     settings: SettingsFile = None,
     policy: PolicyFile = None,
+    tenants: TenantsFile = None,
     snapshot: SnapshotFile = None,
     output: Output = Format.TABLE,
     no_color: NoColor = False,
@@ -100,7 +104,7 @@ def workload(
     """Replicas, disruption budgets and past moves of a workload, and the verdict on each of its pods."""
     from rebalancer.report.explain import explain_workload
 
-    verdict, queries = _looked(kubeconfig, context, prometheus_url, settings, policy, snapshot)
+    verdict, queries = _looked(kubeconfig, context, prometheus_url, settings, policy, tenants, snapshot)
     made = explain_workload(
         scene=verdict.fresh_scene,
         findings=verdict.findings,
@@ -119,11 +123,14 @@ def _looked(
     prometheus_url: str | None,
     settings: Path | None,
     policy: Path | None,
+    tenants: Path | None,
     snapshot: Path | None,
 ) -> tuple[Verdict, Mapping[str, str]]:
     from rebalancer.runtime.looking import look
 
-    session = opened(kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy)
+    session = opened(
+        kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy, tenants=tenants
+    )
     with showing("explaining") as display:
         verdict = look(session, snapshot=snapshot, stage=display.stage, strict=False)
     return verdict, {} if snapshot is not None else _queries(session)

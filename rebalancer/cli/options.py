@@ -35,6 +35,9 @@ PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", help="Policy file; default: the built-in, safe policy.", metavar="FILE", rich_help_panel=_WHAT),
 ]
+TenantsFile = Annotated[
+    Path | None, typer.Option("--tenants", help="Tenants file; default: there are no tenants.", metavar="FILE", rich_help_panel=_WHAT)
+]
 ModeChoice = Annotated[
     Mode | None, typer.Option("--mode", help="What may be written to the cluster; default: what the policy says.", rich_help_panel=_WHAT)
 ]

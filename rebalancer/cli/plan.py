@@ -19,6 +19,7 @@ from rebalancer.cli.options import (
     PrometheusUrl,
     SettingsFile,
     SnapshotFile,
+    TenantsFile,
 )
 from rebalancer.cli.output import print_document, save
 from rebalancer.cli.progress import showing
@@ -39,6 +40,7 @@ def plan(
     prometheus_url: PrometheusUrl = None,
     settings: SettingsFile = None,
     policy: PolicyFile = None,
+    tenants: TenantsFile = None,
     mode: ModeChoice = None,
     snapshot: SnapshotFile = None,
     out: OutFile = None,
@@ -50,7 +52,9 @@ def plan(
     from rebalancer.report.plan_file import plan_to_json
     from rebalancer.runtime.looking import look
 
-    session = opened(kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy, mode=mode)
+    session = opened(
+        kubeconfig=kubeconfig, context=context, prometheus_url=prometheus_url, settings=settings, policy=policy, tenants=tenants, mode=mode
+    )
     with showing("planning") as display:
         verdict = look(session, snapshot=snapshot, stage=display.stage)
     made = verdict.decision.plan

@@ -16,7 +16,7 @@ import typer
 from rebalancer import __version__
 from rebalancer.cli.errors import warn
 from rebalancer.cli.opening import opened
-from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, PrometheusUrl, SettingsFile
+from rebalancer.cli.options import Context, Kubeconfig, ModeChoice, PolicyFile, PrometheusUrl, SettingsFile, TenantsFile
 from rebalancer.cli.output import print_document
 from rebalancer.errors import PartlyDone
 from rebalancer.report.registry import Format
@@ -45,6 +45,7 @@ def run(
     prometheus_url: PrometheusUrl = None,
     settings: SettingsFile = None,
     policy: PolicyFile = None,
+    tenants: TenantsFile = None,
     mode: ModeChoice = None,
     listen: ListenOn = None,
     log_format: LogFormat = None,
@@ -61,6 +62,7 @@ def run(
         prometheus_url=prometheus_url,
         settings=settings,
         policy=policy,
+        tenants=tenants,
         mode=mode,
         listen=listen,
         log_format=log_format,

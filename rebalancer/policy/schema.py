@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from rebalancer.policy.model import RebalancePolicy
 from rebalancer.policy.quantities import DURATION_PATTERN, write_duration
+from rebalancer.policy.tenants import TenantQuotas
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 REQUIRED = ("apiVersion", "kind", "spec")
@@ -24,6 +25,11 @@ REQUIRED = ("apiVersion", "kind", "spec")
 def policy_schema() -> dict[str, Any]:
     """JSON Schema of a `RebalancePolicy` file."""
     return {**schema_of(RebalancePolicy), "required": list(REQUIRED)}
+
+
+def tenants_schema() -> dict[str, Any]:
+    """JSON Schema of a `TenantQuotas` file."""
+    return {**schema_of(TenantQuotas), "required": list(REQUIRED)}
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -60,8 +66,11 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 
 def write_schemas(directory: Path) -> tuple[Path, ...]:
-    """Write ``policy.schema.json`` into the directory and return what was written."""
+    """Write the schemas of policies and tenants into the directory and return what was written."""
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / "policy.schema.json"
-    path.write_text(schema_text(policy_schema()), encoding="utf-8")
-    return (path,)
+    written = []
+    for name, schema in (("policy", policy_schema()), ("tenants", tenants_schema())):
+        path = directory / f"{name}.schema.json"
+        path.write_text(schema_text(schema), encoding="utf-8")
+        written.append(path)
+    return tuple(written)

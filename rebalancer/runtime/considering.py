@@ -9,6 +9,7 @@ import msgspec
 
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
+from rebalancer.detect.tenants.membership import with_tenants
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
 from rebalancer.guard.gate import Booked, Scene
 from rebalancer.guard.landings import LandingRate
@@ -16,6 +17,7 @@ from rebalancer.plan.model import Plan
 from rebalancer.plan.planner import Decision, decide, lay_bench
 from rebalancer.plan.recheck import recheck
 from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.policy.tenants import NO_TENANTS, TenantSpec
 from rebalancer.runtime.collector import collector_at_rest
 from rebalancer.runtime.memory import Landing, Memory, settle
 from rebalancer.runtime.stopwatch import Stopwatch
@@ -33,6 +35,8 @@ class Orders:
     mode_source: str
     hints: bool = False
     """Replacements are given their planned node where their namespace asks for it, so that the plan chooses it."""
+    tenants: TenantSpec = NO_TENANTS.spec
+    """Who shares the cluster, by the tenants file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
     """Settle earlier moves, ask the breaker, detect, plan. Raises PolicyError when two pools claim one node."""
     stopwatch, spec = stopwatch or Stopwatch(), orders.policy.spec
     with stopwatch.stage("detect"), collector_at_rest():
+        state = with_tenants(state, orders.tenants)
         memory, landings = settle(memory, state, spec)
         rate = landing_rate_of(memory, since=state.at - spec.breaker.hold)
         breaker = breaker_of(state, memory, orders)

@@ -275,7 +275,19 @@ class Service:
             self._interval_s = interval
             if self._scheduler.running:
                 self._scheduler.reschedule_job(JOB, trigger=self._trigger())
+        self._reload_tenants()
         self._follow_hints()
+
+    def _reload_tenants(self) -> None:
+        """The same of the tenants file."""
+        tenants = self._parts.session.tenants
+        reloaded = tenants.refresh()
+        if reloaded.outcome is not Reload.UNCHANGED:
+            self._parts.metrics.reloaded(reloaded.outcome)
+        if reloaded.news and reloaded.outcome is Reload.FAILED:
+            log.error("tenants not reloaded, the last good ones stay in force", error=str(reloaded.error))
+        elif reloaded.outcome is Reload.CHANGED:
+            log.info("tenants reloaded", tenants=sum(1 for _ in tenants.current().spec.leaves()))
 
     def _follow_hints(self) -> None:
         hints, orders = self._parts.hints, self._parts.session.orders

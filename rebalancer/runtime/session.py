@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rebalancer.act.actuator import Actuator
@@ -26,6 +26,7 @@ from rebalancer.kube.limiter import TokenBucket
 from rebalancer.kube.watch import WatchReport
 from rebalancer.policy.model import Mode
 from rebalancer.policy.reload import BuiltInPolicy, PolicyFile, PolicySource
+from rebalancer.policy.tenants_loader import TenantsFile
 from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.considering import Orders
 from rebalancer.runtime.crane_source import CranePolicySource
@@ -40,13 +41,14 @@ from rebalancer.settings import Settings, effective_mode, load_settings
 class Session:
     settings: Settings
     policies: PolicySource
+    tenants: TenantsFile = field(default_factory=lambda: TenantsFile(None))
 
     @property
     def orders(self) -> Orders:
         """As the policy file and the settings say now."""
         policy = self.policies.current()
         mode, source = effective_mode(self.settings, policy)
-        return Orders(policy=policy, mode=mode, mode_source=source, hints=policy.spec.steering.hints)
+        return Orders(policy=policy, mode=mode, mode_source=source, hints=policy.spec.steering.hints, tenants=self.tenants.current().spec)
 
     def warnings(self) -> tuple[str, ...]:
         """Sentences about settings and policy that are allowed but may surprise."""
@@ -67,7 +69,7 @@ def open_session(*, settings_file: Path | None, flags: Mapping[str, object], env
     """Read settings and policy. Raises SettingsError and PolicyError; nothing is connected yet."""
     settings = load_settings(settings_file=settings_file, flags=flags, environ=os.environ if environ is None else environ)
     policies: PolicySource = BuiltInPolicy() if settings.policy_file is None else PolicyFile(settings.policy_file)
-    session = Session(settings, policies)
+    session = Session(settings, policies, TenantsFile(settings.tenants_file))
     faults = judge_timing(policies.current().spec).errors
     if faults:
         raise PolicyError(f"policy {policies.current().metadata.name} can never act: {faults[0]}")

@@ -23,7 +23,7 @@ def test_the_committed_schema_is_current() -> None:
 def test_write_schemas_writes_what_is_committed(tmp_path: Path) -> None:
     """The function behind `make schema`."""
     written = write_schemas(tmp_path / "schema")
-    assert [path.name for path in written] == ["policy.schema.json"]
+    assert [path.name for path in written] == ["policy.schema.json", "tenants.schema.json"]
     assert written[0].read_text() == schema_text(policy_schema())
 
 
