@@ -19,6 +19,7 @@ from rebalancer.report.demo import DemoResult
 from rebalancer.report.explanation import Explanation
 from rebalancer.report.simulation import SimulationReport
 from rebalancer.report.skew import SkewReport
+from rebalancer.report.tenants import TenantsReport
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, object]
@@ -41,6 +42,7 @@ def document_schemas() -> Mapping[str, Schema]:
         "explanation.schema.json": _schema(Explanation),
         "check-report.schema.json": _schema(CheckReport),
         "simulation-report.schema.json": _schema(SimulationReport),
+        "tenants-report.schema.json": _schema(TenantsReport),
     }
 
 

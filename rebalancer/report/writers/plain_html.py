@@ -14,6 +14,7 @@ from rebalancer.report.html import html_page
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, render, writer
 from rebalancer.report.skew import SkewReport
+from rebalancer.report.tenants import TenantsReport
 
 
 def _table_page(document: msgspec.Struct, page: Page, _: Format) -> str:
@@ -26,4 +27,5 @@ check_page = writer(CheckReport, Format.HTML)(_table_page)
 demo_page = writer(DemoResult, Format.HTML)(_table_page)
 comparison_page = writer(DemoComparison, Format.HTML)(_table_page)
 skew_page = writer(SkewReport, Format.HTML)(_table_page)
+tenants_page = writer(TenantsReport, Format.HTML)(_table_page)
 explanation_page = writer(Explanation, Format.HTML)(_table_page)
