@@ -32,6 +32,10 @@ class Workload:
     autoscaled: bool = False
     cpu_share: float = 0.6
     """Use of CPU over request, on average."""
+    gpu_busy: float = 0.0
+    """Share of the time of each of its devices that a pod works, on average."""
+    gpu_gib: float = 0.0
+    """Of each of its devices' memory, on average."""
 
     @property
     def selector(self) -> Json:

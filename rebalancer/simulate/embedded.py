@@ -12,6 +12,7 @@ import yaml
 
 from rebalancer.simulate.api_server import ApiServer
 from rebalancer.simulate.faults import Faults
+from rebalancer.simulate.gpu.series import DeviceSeries
 from rebalancer.simulate.history import History
 from rebalancer.simulate.http_server import HttpServer
 from rebalancer.simulate.load import LoadModel
@@ -52,7 +53,8 @@ class EmbeddedCluster:
         self.world = world
         load = world.load or LoadModel(world)
         history = History(world, load, interval_s=scrape_interval_s, retention_s=2 * history_s, back_s=history_s)
-        self.series = ClusterSeries(history, Directory(world, load), series or SeriesOptions())
+        gpus = DeviceSeries(world, world.gpus) if world.gpus is not None else None
+        self.series = ClusterSeries(history, Directory(world, load), series or SeriesOptions(), gpus=gpus)
         server = partial(http, tls=tls)
         self.api = ApiServer(world, port=port, http=server)
         self.prometheus = PrometheusServer(world, self.series, port=prometheus_port, http=server)

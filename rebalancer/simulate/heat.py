@@ -57,6 +57,8 @@ def heat(world: World, load: LoadModel, scenario: Scenario) -> list[str]:
     for name in sorted(on_node, key=lambda node: (packed[node], node)):
         if len(chosen) == scenario.hot_nodes:
             break
+        if world.get("nodes", name)["spec"].get("taints"):  # set apart, such as nodes with GPUs
+            continue
         candidates = [pod for pod in on_node[name] if _movable(world, pod, budgets)]
         candidates.sort(key=lambda pod: (used.get(pod["metadata"]["labels"]["app"], 0), -effective_request(pod).get("memory", 0.0)))
         if len(candidates) < scenario.heavy_pods:

@@ -34,6 +34,10 @@ class Profile:
     swing: float = 0.05
     noise: float = 0.03
     period_s: float = _DAY_S
+    gpu_busy: float = 0.0
+    """Share of the time of each device that the pod is on."""
+    gpu_memory_bytes: float = 0.0
+    """Of each device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,14 @@ class Tenures:
     start: Floats
     end: Floats
     """Infinity while the pod runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDemand:
+    """What each tenure wants of each of its devices; whether it is there, and whether there is as much, is for others."""
+
+    busy: Floats
+    memory_bytes: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +269,10 @@ class LoadModel:
             return self._cached[1]
 
     def _demands(self, slots: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """(tenures, 5) and (tenures, 3): the profile and the phases of each tenure."""
+        """(tenures, 7) and (tenures, 3): the profile and the phases of each tenure."""
         if self._demand_cache is None or self._demand_cache[0] != self._edition:
-            base = np.array([(p.cpu_cores, p.memory_bytes, p.swing, p.noise, p.period_s) for p in self._profiles]).reshape(-1, 5)
+            rows = [(p.cpu_cores, p.memory_bytes, p.swing, p.noise, p.period_s, p.gpu_busy, p.gpu_memory_bytes) for p in self._profiles]
+            base = np.array(rows).reshape(-1, 7)
             self._demand_cache = (self._edition, base[slots], np.array(self._phases).reshape(-1, 3)[slots])
         return self._demand_cache[1], self._demand_cache[2]
 
@@ -270,16 +283,17 @@ class LoadModel:
             share = ((tenures.start <= at) & (at < tenures.end)).astype(np.float64)
         slots = tenures.slot
         base, phases = self._demands(slots)
-        turn = 2 * np.pi * at
-        wave = 1 + base[:, 2] * np.sin(turn / base[:, 4] + phases[:, 0])
-        for column, period in enumerate(_FAST_PERIODS_S, start=1):
-            wave += base[:, 3] / 2 * np.sin(turn / period + phases[:, column])
-        demand = base[:, 0] * np.maximum(wave, 0.02) * share
+        demand = base[:, 0] * _wave(base, phases, at) * share
         for since, rows, factor in self._scalings:
             if since <= at:
                 demand = np.where(np.isin(slots, rows), demand * factor, demand)
-        memory = base[:, 1] * (1 + 0.01 * np.sin(turn / _FAST_PERIODS_S[1] + phases[:, 0])) * share
+        memory = base[:, 1] * _breath(phases, at) * share
         return self._on_nodes(tenures, demand, memory, at)
+
+    def gpu_demand(self, at: float) -> GpuDemand:
+        """What every tenure wants of each of its devices at a moment, there or not."""
+        base, phases = self._demands(self.tenures().slot)
+        return GpuDemand(busy=base[:, 5] * _wave(base, phases, at), memory_bytes=base[:, 6] * _breath(phases, at))
 
     def _on_nodes(self, tenures: Tenures, demand: Floats, memory: Floats, at: float) -> Usage:
         count = len(self.node_names)
@@ -305,3 +319,17 @@ class LoadModel:
                 allocatable = parse_quantity(str(node["status"]["allocatable"][signal]))
                 loads[name] = float(used[self._node_row[name]]) / allocatable
             return loads
+
+
+def _wave(base: Floats, phases: Floats, at: float) -> Floats:
+    """(tenures,) by how much a demand is above or below its base at a moment."""
+    turn = 2 * np.pi * at
+    wave = 1 + base[:, 2] * np.sin(turn / base[:, 4] + phases[:, 0])
+    for column, period in enumerate(_FAST_PERIODS_S, start=1):
+        wave += base[:, 3] / 2 * np.sin(turn / period + phases[:, column])
+    return np.maximum(wave, 0.02)
+
+
+def _breath(phases: Floats, at: float) -> Floats:
+    """(tenures,) the same of memory, which hardly moves."""
+    return 1 + 0.01 * np.sin(2 * np.pi * at / _FAST_PERIODS_S[1] + phases[:, 0])

@@ -10,6 +10,8 @@ import random
 from typing import TYPE_CHECKING
 
 from rebalancer.simulate.catalogue import Catalogue, Workload, system_workloads
+from rebalancer.simulate.gpu.fleet import GANG, gpu_workloads
+from rebalancer.simulate.gpu.nodes import with_gpus
 from rebalancer.simulate.kinds import BY_KIND, Json
 from rebalancer.simulate.kubelet import running_status
 from rebalancer.simulate.load import LoadModel, Profile
@@ -36,6 +38,8 @@ class Population:
         daemons = 3 * scenario.nodes
         catalogue = Catalogue(self._rng, pods=max(1, scenario.pods - daemons - 5), budgets=scenario.budgets, awkward=scenario.awkward)
         self._system, self._workloads = system_workloads(), list(catalogue)
+        if scenario.gpus is not None:
+            self._workloads.extend(gpu_workloads(self._rng))
         self._managed_fields = managed_fields() if scenario.managed_fields else None
         self._base_objects()
 
@@ -50,22 +54,28 @@ class Population:
         for name, value in _PRIORITIES.items():
             world.create("priorityclasses", {"metadata": {"name": name}, "value": value, "globalDefault": False})
         created = format_time(self._scenario.now - 30 * 86400)
-        for number in range(self._scenario.nodes):
-            world.create("nodes", self._node(number, created))
-
-    def _node(self, number: int, created: str) -> Json:
         scenario = self._scenario
-        name, zone = f"node-{number:04d}", "abcdefgh"[number % scenario.zones]
+        for number in range(scenario.nodes):
+            world.create("nodes", self._node(f"node-{number:04d}", number, created, cores=scenario.node_cores, gib=scenario.node_gib))
+        number = scenario.nodes
+        for group in scenario.gpus.groups if scenario.gpus is not None else ():
+            for place in range(group.count):
+                plain = self._node(f"{group.name}-{place:02d}", number, created, cores=group.cores, gib=group.gib)
+                world.create("nodes", with_gpus(plain, group))
+                number += 1
+
+    def _node(self, name: str, number: int, created: str, *, cores: int, gib: int) -> Json:
+        zone = "abcdefgh"[number % self._scenario.zones]
         labels = {
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
-            "node.kubernetes.io/instance-type": f"m{scenario.node_cores}",
+            "node.kubernetes.io/instance-type": f"m{cores}",
             "topology.kubernetes.io/region": "eu-1",
             "topology.kubernetes.io/zone": f"eu-1{zone}",
         }
-        capacity = {"cpu": str(scenario.node_cores), "memory": f"{scenario.node_gib}Gi", "pods": "110", "ephemeral-storage": "200Gi"}
-        allocatable = {**capacity, "cpu": f"{scenario.node_cores * 1000 - 200}m", "memory": f"{scenario.node_gib - 2}Gi"}
+        capacity = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110", "ephemeral-storage": "200Gi"}
+        allocatable = {**capacity, "cpu": f"{cores * 1000 - 200}m", "memory": f"{gib - 2}Gi"}
         conditions = [
             {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": created, "lastHeartbeatTime": created}
         ]
@@ -96,6 +106,8 @@ class Population:
             pod = pod_from(self.world, stand_in, shape, name=workload.name)
             del pod["metadata"]["ownerReferences"]
             return self.world.create("pods", pod)
+        if workload.kind == GANG:  # its controller is not simulated: what it made stays, or is missing
+            return {"apiVersion": "kubeflow.org/v1", "kind": GANG, "metadata": {**metadata, "uid": self.world.new_uid()}}
         spec: Json = {"template": self._template(workload), **workload.spec}
         if workload.kind == "Job":
             spec |= {"parallelism": workload.replicas, "completions": workload.replicas}
@@ -171,8 +183,18 @@ class Population:
         for _ in range(workload.replicas):
             cores = request.get("cpu", 100.0) / 1000 * workload.cpu_share * self._rng.uniform(0.8, 1.2)
             size = request.get("memory", 2.0**28) * self._rng.uniform(0.45, 0.85)
-            found.append(Profile(cores, size, swing=0.04, noise=0.03))
+            vary = self._rng.uniform(0.9, 1.1) if workload.gpu_gib else 0.0
+            busy, held = workload.gpu_busy * vary, workload.gpu_gib * 2.0**30 * vary
+            found.append(Profile(cores, size, swing=0.04, noise=0.03, gpu_busy=busy, gpu_memory_bytes=held))
         return found
+
+    def _create_members(self, owner: Json, workload: Workload) -> None:
+        """The pods of a gang, numbered as its operator does."""
+        for number in range(workload.replicas):
+            shape = self._template(workload)
+            labels = {**shape["metadata"]["labels"], "training.kubeflow.org/replica-index": str(number)}
+            numbered = {**shape, "metadata": {**shape["metadata"], "labels": labels}}
+            self.world.create("pods", pod_from(self.world, owner, numbered, name=f"{workload.name}-worker-{number}"))
 
     def live_through(self, load: LoadModel) -> None:
         """Create every workload in its turn and let the agents do the rest, until the scenario's now."""
@@ -183,6 +205,8 @@ class Population:
         for workload in self._workloads:
             owner = self._create(workload)
             load.plan(owner, self._profiles(workload))
+            if workload.kind == GANG:
+                self._create_members(owner, workload)
             world.advance(gap)
         world.advance(self._scenario.now - world.now)
 

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 
 from rebalancer.simulate.budgets import BudgetController
 from rebalancer.simulate.controllers import OwnerControllers
+from rebalancer.simulate.gpu.fleet import GpuFleet
+from rebalancer.simulate.gpu.handing_out import DeviceAgent
+from rebalancer.simulate.gpu.heat import GpuHeat
+from rebalancer.simulate.gpu.use import DeviceUse
 from rebalancer.simulate.heat import heat
 from rebalancer.simulate.kubelet import Kubelet
 from rebalancer.simulate.load import LoadModel
 from rebalancer.simulate.population import Population
 from rebalancer.simulate.scheduler import Scheduler
-from rebalancer.simulate.world import START, Agent, World
+from rebalancer.simulate.world import START, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Scenario:
     scheduled: bool = True
     managed_fields: bool = False
     """Pods carry managedFields as those of a real cluster do: about 4 kB each, which a reader has to skip."""
+    gpus: GpuFleet | None = None
+    """Nodes with GPUs beside the others; only in a world that is ``scheduled``."""
     now: float = START
 
 
@@ -55,21 +61,26 @@ def build_world(scenario: Scenario | None = None) -> World:
         population = Population(scenario)
         world = population.world
         if scenario.scheduled:
-            world.agents.extend(_agents(world))
-            load = LoadModel(world)
+            load = _inhabited(world)
             population.live_through(load)
         else:
             population.place_by_turns()
-            world.agents.extend(_agents(world))
-            world.settle()
-            load = LoadModel(world)
+            load = _inhabited(world)
         heat(world, load, scenario)
+        if scenario.gpus is not None and world.gpus is not None:
+            GpuHeat(world, load, world.gpus, scenario.gpus, scenario.seed).apply()
         world.forget_changes()
     return world
 
 
-def _agents(world: World) -> tuple[Agent, ...]:
-    return OwnerControllers(world), Scheduler(world), Kubelet(world), BudgetController(world)
+def _inhabited(world: World) -> LoadModel:
+    """Its agents, settled, and what its pods use."""
+    devices = DeviceAgent(world)
+    world.agents.extend((OwnerControllers(world), Scheduler(world, extenders=(devices,)), Kubelet(world), devices, BudgetController(world)))
+    world.settle()
+    load = LoadModel(world)
+    DeviceUse(devices, load)
+    return load
 
 
 @contextmanager
@@ -87,6 +98,5 @@ def _collector_paused() -> Iterator[None]:
 def bare_world(*, seed: int = 0, now: float = START) -> World:
     """An empty world with its agents, for tests that put their own objects in."""
     world = World(seed=seed, now=now)
-    world.agents.extend(_agents(world))
-    LoadModel(world)
+    _inhabited(world)
     return world

@@ -6,7 +6,9 @@ draws from the world's generator: to an outsider the ties of the real one are ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from rebalancer.simulate.kinds import Json
 from rebalancer.simulate.pods import is_terminating, phase, with_condition
 from rebalancer.simulate.scheduling_filters import feasible
 from rebalancer.simulate.scheduling_scores import Rows, total_score
-from rebalancer.simulate.scheduling_snapshot import Demands, Snapshot, take_snapshot
+from rebalancer.simulate.scheduling_snapshot import Bools, Demands, Snapshot, take_snapshot
 from rebalancer.simulate.world import Change, World
 
 NAME = "default-scheduler"
@@ -38,9 +40,15 @@ def nodes_to_find(size: int) -> int:
     return size if size < 100 else max(100, size * max(5, 50 - size // 125) // 100)
 
 
+class Extender(Protocol):
+    def filter(self, names: Sequence[str], pod: Json) -> Bools:
+        """(nodes,) where it lets the pod go. ``names``: of all nodes."""
+
+
 class Scheduler:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, extenders: Sequence[Extender] = ()) -> None:
         self._world = world
+        self._extenders = extenders
         self._demands = Demands()
         self._queue: dict[str, tuple[_Queued, str, str]] = {}
         self._order = 0
@@ -96,6 +104,8 @@ class Scheduler:
         """The row of the node that the pod would go to; None when no node is feasible."""
         demand = self._demands.of(pod)
         mask = feasible(snapshot, pod, demand)
+        for extender in self._extenders if mask.any() else ():
+            mask &= extender.filter(snapshot.names, pod)
         nominated = snapshot.index.get(pod.get("status", {}).get("nominatedNodeName", ""))
         if nominated is not None and mask[nominated]:
             return nominated

@@ -1,4 +1,4 @@
-"""The raw series that a monitored cluster has: node_exporter, cAdvisor, the kubelet's resource metrics, kube-state-metrics.
+"""The raw series that a monitored cluster has: node_exporter, cAdvisor, the kubelet's resource metrics, kube-state-metrics, dcgm-exporter.
 
 How their labels name a node differs from cluster to cluster; `SeriesOptions` lays out the variants met in the field. `SampleFaults`
 spoils samples: silent exporters whose last value is found for a while, NaN, nodes without series, pods without series. Series that no
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalancer.simulate.gpu.series import SOURCE as DCGM
+from rebalancer.simulate.gpu.series import DeviceSeries
 from rebalancer.simulate.history import History, Samples
 from rebalancer.simulate.promql.frames import NAME, Block
 from rebalancer.simulate.promql.labels import Column, Labels, Rows
@@ -53,8 +56,9 @@ class RawSeries:
 class ClusterSeries:
     """The `Source` of the Prometheus endpoint: every series of the simulated cluster, by metric name."""
 
-    def __init__(self, history: History, directory: Directory, options: SeriesOptions) -> None:
+    def __init__(self, history: History, directory: Directory, options: SeriesOptions, *, gpus: DeviceSeries | None = None) -> None:
         self.options = options
+        self._gpus = gpus
         self.faults = SampleFaults()
         self.extra: list[RawSeries] = []
         self._history, self._directory = history, directory
@@ -78,14 +82,23 @@ class ClusterSeries:
     @property
     def metric_names(self) -> list[str]:
         served = {name for name, (source, _) in self._families.items() if source in self.options.sources}
-        return sorted(served | {series.labels[NAME] for series in self.extra})
+        return sorted(served | set(self._gpu_names()) | {series.labels[NAME] for series in self.extra})
+
+    def _gpu_names(self) -> list[str]:
+        return self._gpus.names if self._gpus is not None and DCGM in self.options.sources else []
 
     def select(self, name: str, matchers: Sequence[Matcher], start: float, end: float) -> list[Block]:
-        """The blocks of a metric whose series are admitted by every matcher."""
+        """The blocks of a metric whose series are admitted by every matcher; of every metric that they admit where ``name`` is empty."""
+        if not name:
+            by_name = [matcher for matcher in matchers if matcher.name == NAME]
+            admitted = [each for each in self.metric_names if all(matcher.admits(each) for matcher in by_name)]
+            return [block for each in admitted for block in self.select(each, matchers, start, end)]
         blocks = [self._by_hand(series, start, end) for series in self.extra if series.labels[NAME] == name]
         source, build = self._families.get(name, ("", None))
         if build is not None and source in self.options.sources:
             blocks += [self._named(block, name) for block in self._build(build, start, end)]
+        elif name in self._gpu_names():
+            blocks += [self._named(block, name) for block in self._build(partial(self._of_devices, name), start, end)]
         chosen = [(block, block.labels.admitted(matchers)) for block in blocks]
         return [block if mask.all() else block.take(np.flatnonzero(mask)) for block, mask in chosen if mask.any()]
 
@@ -165,6 +178,17 @@ class ClusterSeries:
         block = self._of_nodes(samples, "node", samples.node_cpu_seconds() * _BYTES_PER_CORE_SECOND)
         labels = block.labels.with_column("device", Column.constant("eth0", block.labels.size))
         return [Block(labels, block.times, block.values, block.present, block.silent)]
+
+    def _of_devices(self, name: str, samples: Samples) -> list[Block]:
+        """What dcgm-exporter tells; the faults of a node's exporters are its too."""
+        rows = {node: row for row, node in enumerate(self._directory.node_names())}
+        everywhere = np.ones(samples.node_shape, dtype=bool)
+        present, spoiled, silent = self._spoiled(samples, everywhere, np.zeros(samples.node_shape))
+        blocks = []
+        for block, nodes in self._gpus.blocks(name, samples, self.options) if self._gpus is not None else ():
+            at = np.array([rows[node] for node in nodes], dtype=np.intp)
+            blocks.append(Block(block.labels, block.times, block.values + spoiled[at], block.present & present[at], silent[at]))
+        return blocks
 
     # ---- pods ---------------------------------------------------------------------------------------------------------
 

@@ -27,13 +27,13 @@ class SeriesOptions:
 
     ``node_label``: the label that holds the node's name, empty for none. ``instance``: ``address`` (IP:port), ``ip``, ``name`` or
     ``name-port``. ``exporter_pod``: node_exporter series carry the namespace and name of the exporter's pod. ``sources``: what is scraped
-    at all, of ``node_exporter``, ``cadvisor``, ``kubelet`` (its resource metrics) and ``kube_state``.
+    at all, of ``node_exporter``, ``cadvisor``, ``kubelet`` (its resource metrics), ``kube_state`` and ``dcgm``.
     """
 
     node_label: str = "node"
     instance: str = "address"
     exporter_pod: bool = True
-    sources: tuple[str, ...] = ("node_exporter", "cadvisor", "kube_state")
+    sources: tuple[str, ...] = ("node_exporter", "cadvisor", "kube_state", "dcgm")
 
 
 def node_address(node: Json) -> str:

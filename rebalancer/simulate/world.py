@@ -22,6 +22,7 @@ from rebalancer.simulate.kinds import BY_PLURAL, Json
 from rebalancer.units import format_time
 
 if TYPE_CHECKING:
+    from rebalancer.simulate.gpu.use import DeviceUse
     from rebalancer.simulate.load import LoadModel
 
 START = 1_767_225_600.0
@@ -94,6 +95,8 @@ class World:
         self.agents: list[Agent] = []
         self.load: LoadModel | None = None
         """What pods use; set by the load model that follows this world."""
+        self.gpus: DeviceUse | None = None
+        """What they use of GPUs; set likewise."""
         self.admission: list[Callable[[str, Json], Json]] = []
         """Called in turn with the plural and the value of each new object; what they return is stored."""
         self._now = now
@@ -137,9 +140,14 @@ class World:
             self.settle()
 
     def node_loads(self, signal: str) -> Mapping[str, float]:
-        """Node name -> the true load (usage over allocatable) at this moment. Raises RuntimeError in a world without a load model."""
+        """Node name -> the true load (usage over allocatable) at this moment; of ``gpu`` and ``gpu_memory`` for nodes with GPUs only.
+
+        Raises RuntimeError in a world without a load model.
+        """
         if self.load is None:
             raise RuntimeError("this world has no load model")
+        if self.gpus is not None and signal in self.gpus.signals:
+            return self.gpus.node_loads(signal, self._now)
         return self.load.node_loads(signal)
 
     def hot_nodes(self, signal: str, threshold: float) -> list[str]:

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
+from rebalancer.simulate.gpu.series import DeviceSeries
 from rebalancer.simulate.history import History
 from rebalancer.simulate.load import LoadModel
 from rebalancer.simulate.pods import delete_pod
@@ -26,11 +27,11 @@ from rebalancer.simulate.promql.evaluation import evaluate
 from rebalancer.simulate.promql.frames import Block, Frame
 from rebalancer.simulate.promql.parser import parse
 from rebalancer.simulate.promql.syntax import Matcher
-from rebalancer.simulate.scenario import bare_world
 from rebalancer.simulate.series import ClusterSeries
 from rebalancer.simulate.series_labels import Directory, SeriesOptions
 from rebalancer.simulate.world import World
 from tests.simulate.cluster_kit import deployment, node
+from tests.simulate.gpu_kit import SHARED, asking, gpu_world
 
 pytestmark = [
     pytest.mark.prometheus,
@@ -79,6 +80,12 @@ EXPRESSIONS = [
     "absent(nothing{a='b'})",
     "changes(kube_pod_info[5m])",
     "count_over_time(container_memory_working_set_bytes{container='main'}[5m])",
+    "count by (__name__) ({__name__=~'DCGM_FI_DEV_FB_USED|DCGM_FI_PROF_GR_ENGINE_ACTIVE|nothing'})",
+    "max by (UUID, gpu, modelName, node, namespace, pod, vgpu) (avg_over_time(DCGM_FI_DEV_GPU_UTIL[5m]))",
+    "max by (UUID, GPU_I_ID, instance) (max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[10m]))"
+    " and max by (UUID, GPU_I_ID, instance) (DCGM_FI_PROF_GR_ENGINE_ACTIVE offset 10m)",
+    "sum by (node) (max by (UUID, node) (avg_over_time(DCGM_FI_DEV_FB_USED{GPU_I_ID=''}[5m])))",
+    "max by (UUID) (timestamp(DCGM_FI_DEV_FB_USED))",
 ]
 
 
@@ -93,17 +100,21 @@ class Backfilled:
 
 
 def _scene() -> tuple[World, ClusterSeries]:
-    """Two nodes, a few pods, and one that was evicted and replaced in the middle."""
-    world = bare_world(seed=11)
+    """Two nodes, a few pods, and one that was evicted and replaced in the middle; a node with GPUs, two of its pods on one of them."""
+    world = gpu_world(SHARED, seed=11)
     for number in range(2):
         node(world, f"n{number}")
     deployment(world, "web", 4, cpu="500m")
-    world.advance(SPAN_S - 700)
+    for name, busy in (("one", 0.3), ("two", 0.2)):
+        asking(world, name, gib=4, busy=busy, held_gib=3.0)
+    world.advance(SPAN_S - 760)
     delete_pod(world, next(world.objects("pods")))
     world.advance(700)
     load = world.load or LoadModel(world)
     history = History(world, load, interval_s=15.0, back_s=SPAN_S)
-    return world, ClusterSeries(history, Directory(world, load), SeriesOptions(node_label="node"))
+    assert world.gpus is not None
+    gpus = DeviceSeries(world, world.gpus)
+    return world, ClusterSeries(history, Directory(world, load), SeriesOptions(node_label="node"), gpus=gpus)
 
 
 def _openmetrics(series: ClusterSeries, start: float, end: float) -> str:

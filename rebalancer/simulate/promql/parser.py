@@ -218,8 +218,8 @@ class _Parser:
         if named is not None and not name:
             name = named.value
             matchers.remove(named)
-        if not name:
-            raise PromqlError("selectors without a metric name are not simulated")
+        if not name and not any(m.name == "__name__" and not m.admits("") for m in matchers):
+            raise PromqlError("selectors that say nothing of the metric's name are not simulated")
         return Selector(name, tuple(matchers))
 
     def _matcher(self) -> Matcher:
