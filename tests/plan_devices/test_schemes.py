@@ -15,8 +15,8 @@ from tests.support.gpus import DeviceSpec, fraction, gpu, memory_of, mig, part, 
 GI = 1024.0**3
 
 
-def vgpu(**changes: object) -> DeviceSpec:
-    return gpu(**{"memory": "40Gi", "handed_out": "40Gi", "scheme": Scheme.HAMI, "replicas": 10.0} | changes)
+def vgpu(memory: str = "40Gi", **changes: object) -> DeviceSpec:
+    return gpu(**{"memory": memory, "handed_out": "40Gi", "scheme": Scheme.HAMI, "replicas": 10.0} | changes)
 
 
 def test_whole_devices_need_as_many_with_nobody_on_them():
@@ -370,3 +370,57 @@ def test_memory_of_volcano_is_of_one_device_too():
         ],
     )
     assert possible(state, "mover") == set()
+
+
+def test_what_booked_pods_use_is_not_free_for_the_next_wherever_they_get_their_device():
+    """Two pods ask for 1 GiB and use 6 each; either of two devices has 10 GiB free, and both pods may get the same one."""
+    two = [vgpu("16Gi", handed_out="16Gi") for _ in range(2)]
+    pods = [pod(name, on="own", gpu=virtual(memory="1Gi"), holds={0: part(memory="1Gi")}) for name in ("a", "b")]
+    state = cluster(nodes=[gpus_of("n1", *two), gpus_of("own", two[0])], pods=pods)
+    at = {("n1", 0): used(memory="6Gi"), ("n1", 1): used(memory="6Gi")}
+    state = with_use(state, at, {name: taken(memory="6Gi") for name in ("a", "b")})
+    book = DeviceBook(state)
+    assert "n1" in fits(state, "b", book=book)
+    book.book(row(state, "a"), 0)
+    assert "n1" not in fits(state, "b", book=book)
+
+
+def test_a_part_that_a_pod_has_of_some_device_may_be_of_any():
+    """Nobody knows which of two devices 30 GiB of 40 are of, so 12 GiB more are sure of none."""
+    state = cluster(
+        nodes=[gpus_of("n1", vgpu(), vgpu())],
+        pods=[pod("somewhere", on="n1", gpu=virtual(memory="30Gi")), pod("mover", gpu=virtual(memory="12Gi"))],
+    )
+    assert possible(state, "mover") == {"n1"}
+    assert fits(state, "mover", policy=BY_REQUEST) == set()
+    assert why(state, "mover", "n1", policy=BY_REQUEST) == (
+        "which devices of n1 are free is not known, with pods on it that are on some of its devices or will be"
+    )
+
+
+def test_bookings_of_parts_may_begin_devices_that_a_whole_one_would_need():
+    """Two devices are free; a part that is booked will be on one of them, so two whole ones are not sure any more."""
+    state = cluster(
+        nodes=[gpus_of("n1", vgpu(), vgpu())], pods=[pod("part", gpu=virtual(memory="1Gi")), pod("two", gpu=virtual(2, cores=1.0))]
+    )
+    book = DeviceBook(state, BY_REQUEST)
+    assert fits(state, "two", book=book) == {"n1"}
+    book.book(row(state, "part"), 0)
+    assert fits(state, "two", book=book) == set()
+
+
+def test_bookings_of_whole_devices_leave_parts_those_that_are_begun():
+    """Two devices, one of them begun; a whole one is booked, so a part is sure of the begun one alone, where 12 GiB are left."""
+    state = cluster(
+        nodes=[gpus_of("n1", vgpu(), vgpu())],
+        pods=[
+            pod("first", on="n1", gpu=virtual(memory="28Gi"), holds={0: part(memory="28Gi")}),
+            pod("all", gpu=virtual(cores=1.0)),
+            pod("small", gpu=virtual(memory="10Gi")),
+            pod("large", gpu=virtual(memory="20Gi")),
+        ],
+    )
+    book = DeviceBook(state, BY_REQUEST)
+    book.book(row(state, "all"), 0)
+    assert fits(state, "small", book=book) == {"n1"}
+    assert fits(state, "large", book=book) == set()

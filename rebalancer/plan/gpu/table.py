@@ -19,8 +19,9 @@ from rebalancer.state.devices import Devices, Gpus, Health
 from rebalancer.state.ledger import on_a_node
 
 LEFT_BYTES = 1024.0**3
-LEFT_SHARE = 0.03
-"""What a device may hold of its memory without anybody on it, the larger of the two: what drivers reserve of it is some hundred MiB."""
+LEFT_SHARE, LEFT_SHARE_OF_SMALL = 0.03, 0.1
+"""What a device may hold of its memory without anybody on it, since drivers reserve some hundred MiB: so many bytes, or a share of a large
+one, and of a small one not more than the larger share."""
 
 
 class DeviceTable:
@@ -46,7 +47,7 @@ class DeviceTable:
         """Bytes that it physically has; NaN where nobody tells it of this device."""
         self.handed_out: FloatArray = np.where(np.isnan(devices.handed_out_bytes), devices.memory_bytes, devices.handed_out_bytes)
         """Bytes that its scheme counts with."""
-        self.left: FloatArray = np.fmax(LEFT_BYTES, LEFT_SHARE * self.total)
+        self.left: FloatArray = np.fmax(np.fmin(LEFT_BYTES, LEFT_SHARE_OF_SMALL * self.total), LEFT_SHARE * self.total)
         self.faulty: BoolArray = _faulty(state)
         """(nodes,) what the node tells of its devices cannot be read, or does not go together."""
 
@@ -59,9 +60,22 @@ class DeviceTable:
     def uuid_rows(self) -> dict[str, int]:
         return {uuid: row for row, uuid in enumerate(self.devices.uuids) if uuid}
 
+    @cached_property
+    def on_a_node(self) -> BoolArray:
+        """(pods,)."""
+        return on_a_node(self.state)
+
+    @cached_property
+    def _pairs_by_pod(self) -> tuple[IntArray, IntArray]:
+        """Rows in ``gpus.held`` in order of pods, and the pods."""
+        order = np.argsort(self.gpus.held.pod, kind="stable")
+        return order, self.gpus.held.pod[order]
+
     def pairs_of(self, pod: int) -> IntArray:
         """Rows in ``gpus.held`` of what the pod holds; none where its devices are not known."""
-        return self.gpus.held.of_pod(pod)
+        order, pods = self._pairs_by_pod
+        first, last = np.searchsorted(pods, (pod, pod + 1)).tolist()
+        return order[first:last]
 
     def models_of(self, pod: int) -> frozenset[str]:
         """Models of the devices that the pod is on, the empty one for a device whose model is not known; none for a pod on no node.
@@ -70,14 +84,14 @@ class DeviceTable:
         """
         rows = self._may_hold(pod)
         kinds = np.unique(self.kind[rows]).tolist()
-        if not kinds and on_a_node(self.state)[pod]:
+        if not kinds and self.on_a_node[pod]:
             return frozenset(("",))
         return frozenset(self.kinds[kind].model for kind in kinds)
 
     def use_of(self, pod: int, *, by_request: bool) -> float:
         """Bytes that the pod holds at most of any one device: as measured, else all that is used of a device that it is on, else all that
         the device has, or NaN with ``by_request``. 0 for a pod on no node, which holds nothing; NaN where not even that is known."""
-        if not on_a_node(self.state)[pod]:
+        if not self.on_a_node[pod]:
             return 0.0
         gpus, pairs = self.gpus, self.pairs_of(pod)
         rows = self._may_hold(pod)
