@@ -40,6 +40,8 @@ class _Before:
     free_units: FloatArray
     free: FloatArray
     scored: FloatArray
+    devices: int
+    """Mark of the book of devices."""
 
 
 class Placements:
@@ -85,7 +87,8 @@ class Placements:
         """Place a replacement of the pod. Raises ValueError when the pod is booked already or the destination is not a node."""
         self.occupancy.book(pod, destination)
         rows = (self.requested_units, self.free_units, self._free, self.scored_units)
-        self._before.append(_Before(destination, *(row[destination].copy() for row in rows)))
+        requested, free_units, free, scored = (row[destination].copy() for row in rows)
+        self._before.append(_Before(destination, requested, free_units, free, scored, self.devices.mark()))
         asked = self.incoming_units(pod)
         self.requested_units[destination] += asked
         self.free_units[destination] -= asked
@@ -106,6 +109,7 @@ class Placements:
             self.requested_units[before.node], self.free_units[before.node] = before.requested, before.free_units
             self._free[before.node], self.scored_units[before.node] = before.free, before.scored
             self.pod_count[before.node] -= 1
+            self.devices.undo(before.devices)
         self.occupancy.rewind(mark)
 
     def incoming_units(self, pod: int) -> FloatArray:
