@@ -424,3 +424,22 @@ def test_bookings_of_whole_devices_leave_parts_those_that_are_begun():
     book.book(row(state, "all"), 0)
     assert fits(state, "small", book=book) == {"n1"}
     assert fits(state, "large", book=book) == set()
+
+
+def test_a_sharer_does_not_join_a_device_that_is_busy_already():
+    """The node has one busy device and one idle one, and gpushare takes the fuller: 90 % and 40 % are more than all of its time."""
+    device = gpu("16Gi", handed_out="16Gi", model="T4", scheme=Scheme.GPUSHARE, replicas=UNKNOWN)
+    state = cluster(
+        nodes=[gpus_of("n1", device, device), gpus_of("own", device)],
+        pods=[
+            pod("here", on="n1", gpu=memory_of("4Gi"), holds={0: part(memory="4Gi")}),
+            pod("mover", on="own", gpu=memory_of("2Gi"), holds={0: part(memory="2Gi")}),
+        ],
+    )
+    own = {"mover": taken(busy=0.4, memory="2Gi")}
+    crowded = with_use(state, {("n1", 0): used(busy=0.9, memory="4Gi"), ("n1", 1): used(busy=0.0, memory=0)}, own)
+    assert why(crowded, "mover", "n1") == (
+        "it could be given device 0 (T4), which is busy 90 % of the time, and the pod keeps one busy for 40 %"
+    )
+    calm = with_use(state, {("n1", 0): used(busy=0.5, memory="4Gi"), ("n1", 1): used(busy=0.9, memory=0)}, own)
+    assert "n1" in fits(calm, "mover")

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from rebalancer.plan.gpu.columns import Columns, Saved, columns_of, hidden_bytes
-from rebalancer.plan.gpu.judging import Judge
+from rebalancer.plan.gpu.judging import Judge, Use
 from rebalancer.plan.gpu.needs import BY_BEST_FIT, Need, Needs, needs_of
 from rebalancer.plan.gpu.offers import Offer, offer_of
 from rebalancer.plan.gpu.table import DeviceTable, units_of
@@ -67,9 +67,8 @@ class DeviceBook:
     def needs_of(self, pod: int) -> Needs:
         return self.needs[self.table.ask_of_pod[pod]]
 
-    def use_of(self, pod: int) -> float:
-        """Bytes that the pod holds at most of any one device; NaN unknown."""
-        return self.table.use_of(pod, by_request=self.judge.by_request)
+    def use_of(self, pod: int) -> Use:
+        return Use(self.table.memory_of(pod, by_request=self.judge.by_request), self.table.busy_of(pod))
 
     def possible(self, pod: int) -> BoolArray:
         """(nodes,): where the scheme's scheduler would find a device for it by what was asked for. True for nodes that cannot be read, and
@@ -154,7 +153,7 @@ class DeviceBook:
                 offer = self._offers[key] = offer_of(self.table, need, models)
             yield offer
 
-    def _fits(self, offer: Offer, use: float) -> BoolArray:
+    def _fits(self, offer: Offer, use: Use) -> BoolArray:
         nodes, judge, columns, need = len(self.state.nodes.names), self.judge, self.columns, offer.need
         could, good = judge.could_give(offer), judge.good(offer, use)
         if need.alone:
@@ -185,7 +184,7 @@ class DeviceBook:
         hidden = (columns.hidden_devices > 0) | ~(columns.hidden_memory == 0)
         return np.asarray(hidden | offer.any_on(nodes, columns.unknown[offer.rows] > 0), dtype=np.bool_)
 
-    def _book(self, offer: Offer, use: float, node: int) -> None:
+    def _book(self, offer: Offer, use: Use, node: int) -> None:
         need, columns, judge = offer.need, self.columns, self.judge
         own = offer.on(node)
         could, would = judge.could_give(own), judge.would_give(own)

@@ -8,6 +8,7 @@ physically has, less the larger of what was given away and what is used. Unknown
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from rebalancer.state.arrays import BoolArray, FloatArray
 
 _NOISE = 1e-6
 """What adding up shares may have added to one, as a share of a device."""
+
+
+class Use(NamedTuple):
+    """What a pod uses at most of any one device; NaN unknown."""
+
+    memory_bytes: float
+    busy: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,17 @@ class Judge:
         free = self._has_part(offer, offer.memory, offer.need.compute, compute, memory, unknown=False)
         return np.asarray(free & ((columns.holders[rows] > 0) | (columns.taken[node] == 0)), dtype=np.bool_)
 
-    def good(self, offer: Offer, use: float) -> BoolArray:
-        """Whether a device of the offer could take the pod, which holds ``use`` bytes of one, with all that is known of it."""
-        rows = offer.rows
-        sound = self.table.sound[rows] & offer.right
-        return np.asarray(sound & (self._empty(offer, use) if offer.need.alone else self._roomy(offer, use)), dtype=np.bool_)
+    def good(self, offer: Offer, use: Use) -> BoolArray:
+        """Whether a device of the offer could take the pod with all that is known of both."""
+        sound = self.table.sound[offer.rows] & offer.right
+        if offer.need.alone:
+            return np.asarray(sound & self._empty(offer, use), dtype=np.bool_)
+        return np.asarray(sound & self._roomy(offer, use) & ~self.too_busy(offer, use), dtype=np.bool_)
+
+    def too_busy(self, offer: Offer, use: Use) -> BoolArray:
+        """Known to be kept busy for more than all of the time with the pod on it."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.table.busy[offer.rows] + use.busy > 1 + _NOISE, dtype=np.bool_)
 
     def over_full(self, offer: Offer) -> BoolArray:
         """More of the device's memory is given away than it has: whatever hands it out does not keep count."""
@@ -79,26 +93,26 @@ class Judge:
             used = np.nan_to_num(used)
         return np.asarray(total - np.maximum(columns.memory[rows], used) - columns.reserved[rows], dtype=np.float64)
 
-    def wanted(self, offer: Offer, use: float) -> FloatArray:
+    def wanted(self, offer: Offer, use: Use) -> FloatArray:
         """(rows,) bytes that the pod wants of each: the larger of ask and use; NaN unknown."""
-        asked = offer.memory
-        return np.asarray(np.fmax(asked, use) if self.by_request else np.maximum(asked, use), dtype=np.float64)
+        larger = np.fmax if self.by_request else np.maximum
+        return np.asarray(larger(offer.memory, use.memory_bytes), dtype=np.float64)
 
     def free_by_ask(self, offer: Offer) -> FloatArray:
         """(rows,) bytes that the scheme counts as free, likely bookings included; NaN unknown."""
         rows, columns = offer.rows, self.columns
         return np.asarray(self.table.handed_out[rows] - columns.memory[rows] - columns.likely_memory[rows], dtype=np.float64)
 
-    def _empty(self, offer: Offer, use: float) -> BoolArray:
+    def _empty(self, offer: Offer, use: Use) -> BoolArray:
         rows = offer.rows
         used, total = self.columns.used[rows], self.table.total[rows]
         with np.errstate(invalid="ignore"):
-            empty, holds = used <= self.table.left[rows], use <= total
+            empty, holds = used <= self.table.left[rows], use.memory_bytes <= total
         if self.by_request:
-            empty, holds = empty | np.isnan(used), holds | np.isnan(total) | np.isnan(use)
+            empty, holds = empty | np.isnan(used), holds | np.isnan(total) | np.isnan(use.memory_bytes)
         return np.asarray(empty & holds, dtype=np.bool_)
 
-    def _roomy(self, offer: Offer, use: float) -> BoolArray:
+    def _roomy(self, offer: Offer, use: Use) -> BoolArray:
         with np.errstate(invalid="ignore"):
             enough = self.room(offer) + _NOISE * np.nan_to_num(self.table.total[offer.rows]) >= self.wanted(offer, use)
         return np.asarray(enough, dtype=np.bool_)

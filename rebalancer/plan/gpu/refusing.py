@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebalancer.plan.gpu.book import DeviceBook
+from rebalancer.plan.gpu.judging import Use
 from rebalancer.plan.gpu.needs import BY_BEST_FIT, Need
 from rebalancer.plan.gpu.offers import Offer
 from rebalancer.state.arrays import BoolArray
@@ -42,7 +43,7 @@ def why_not(book: DeviceBook, pod: int, node: int) -> str:
     return next(clauses, unknown)
 
 
-def _clauses(own: Offer, book: DeviceBook, pod: int, node: int, use: float) -> Iterator[str]:
+def _clauses(own: Offer, book: DeviceBook, pod: int, node: int, use: Use) -> Iterator[str]:
     """In the order in which they matter."""
     judge, need = book.judge, own.need
     if not len(own.rows):
@@ -71,7 +72,7 @@ def _clauses(own: Offer, book: DeviceBook, pod: int, node: int, use: float) -> I
             yield f"{free} of {len(own.rows)} devices are free{rest}, and it asks for {need.devices}"
 
 
-def _bad(own: Offer, book: DeviceBook, pod: int, use: float, bad: BoolArray, *, all_bad: bool) -> Iterator[str]:
+def _bad(own: Offer, book: DeviceBook, pod: int, use: Use, bad: BoolArray, *, all_bad: bool) -> Iterator[str]:
     table, use_table = book.table, book.table.gpus.use
     first = int(np.argmax(bad))
     row = int(own.rows[first])
@@ -93,24 +94,33 @@ def _bad(own: Offer, book: DeviceBook, pod: int, use: float, bad: BoolArray, *, 
         yield _no_room(own, book, use, bad, all_bad=all_bad)
 
 
-def _not_empty(book: DeviceBook, row: int, use: float) -> str:
+def _not_empty(book: DeviceBook, row: int, use: Use) -> str:
     device, used, total = _device(book, row), float(book.columns.used[row]), float(book.table.total[row])
     if used != used:
         return f"how much of the memory of device {device} is used is not known"
     if used > book.table.left[row]:
         return f"device {device} has nobody on it and {format_bytes(used)} of its memory in use"
-    if total != total or use != use:
+    if total != total or use.memory_bytes != use.memory_bytes:
         return f"how much memory device {device} has, or how much of it the pod would use, is not known"
-    return f"device {device} has {format_bytes(total)} of memory, and the pod uses {format_bytes(use)}"
+    return f"device {device} has {format_bytes(total)} of memory, and the pod uses {format_bytes(use.memory_bytes)}"
 
 
-def _no_room(own: Offer, book: DeviceBook, use: float, bad: BoolArray, *, all_bad: bool) -> str:
+def _no_room(own: Offer, book: DeviceBook, use: Use, bad: BoolArray, *, all_bad: bool) -> str:
     room, wanted = book.judge.room(own), book.judge.wanted(own, use)
     unknown = bad & np.isnan(room - wanted)
     if unknown.any():
         at = int(np.argmax(unknown))
         what = "how much of its memory the pod would use" if np.isnan(wanted[at]) else "how much of its memory is free"
         return f"{what} on device {_device(book, int(own.rows[at]))} is not known"
+    lacking = bad & (room < wanted)
+    if not lacking.any():
+        at = int(np.argmax(bad & book.judge.too_busy(own, use)))
+        row = int(own.rows[at])
+        return (
+            f"it could be given device {_device(book, row)}, which is busy {format_percent(float(book.table.busy[row]))} "
+            f"of the time, and the pod keeps one busy for {format_percent(use.busy)}"
+        )
+    bad = lacking
     at = int(np.argmax(np.where(bad, room, -np.inf))) if all_bad else int(np.argmin(np.where(bad, room, np.inf)))
     needs, device, has = format_bytes(float(wanted[at])), _device(book, int(own.rows[at])), format_bytes(max(0.0, float(room[at])))
     if all_bad:

@@ -42,6 +42,7 @@ class DeviceTable:
         measured = len(use) > 0
         self.used: FloatArray = np.where(self.doubted, np.nan, use.memory_bytes) if measured else np.full(len(devices), np.nan)
         """Bytes of its memory that are measured to be used; NaN unknown."""
+        self.busy: FloatArray = use.busy if measured else np.full(len(devices), np.nan)
         told: FloatArray = np.where(devices.memory_exact, devices.memory_bytes, np.nan)
         self.total: FloatArray = np.fmin(use.total_bytes, told) if measured else told
         """Bytes that it physically has; NaN where nobody tells it of this device."""
@@ -88,7 +89,7 @@ class DeviceTable:
             return frozenset(("",))
         return frozenset(self.kinds[kind].model for kind in kinds)
 
-    def use_of(self, pod: int, *, by_request: bool) -> float:
+    def memory_of(self, pod: int, *, by_request: bool) -> float:
         """Bytes that the pod holds at most of any one device: as measured, else all that is used of a device that it is on, else all that
         the device has, or NaN with ``by_request``. 0 for a pod on no node, which holds nothing; NaN where not even that is known."""
         if not self.on_a_node[pod]:
@@ -103,6 +104,11 @@ class DeviceTable:
             if len(pairs) == len(rows):
                 bound = np.where(np.isnan(own), bound, own)
         return float(bound.max())
+
+    def busy_of(self, pod: int) -> float:
+        """The largest share of a device that the pod keeps busy, be it an estimate; NaN unknown."""
+        pairs, use = self.pairs_of(pod), self.gpus.held_use
+        return float(np.fmax.reduce(use.busy[pairs], initial=np.nan)) if len(use) else float("nan")
 
     def _may_hold(self, pod: int) -> IntArray:
         """Devices that the pod holds, or all of its node where that is not known or not known of all of them."""
