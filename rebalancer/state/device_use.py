@@ -29,7 +29,7 @@ class DeviceUse:
     memory_bytes: FloatArray = field(default_factory=_floats)
     """What is used of its memory, what the driver reserves included; NaN unknown."""
     total_bytes: FloatArray = field(default_factory=_floats)
-    """Its memory as the exporter tells it; NaN unknown."""
+    """Its memory as the exporter tells it, else as it is told of this very device; NaN unknown."""
     busiest: FloatArray = field(default_factory=_floats)
     """The highest busy share within the policy's time for idle holders; NaN unknown, or not known for all of that time."""
     age_s: FloatArray = field(default_factory=_floats)

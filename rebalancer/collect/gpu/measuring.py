@@ -190,7 +190,8 @@ def gpu_columns(
     nodes = len(names)
     by_busy = signal == GPU
     value = (use.busy if by_busy else use.memory_bytes) if len(use) else np.full(len(devices), np.nan)
-    most = np.ones(len(devices)) if by_busy else (use.total_bytes if len(use) else devices.memory_bytes)
+    total = np.where(np.isnan(use.total_bytes), devices.memory_bytes, use.total_bytes) if len(use) else devices.memory_bytes
+    most = np.ones(len(devices)) if by_busy else total
     value = np.where(devices.trusted, value, np.nan)
     count = np.bincount(devices.node, minlength=nodes)
     usage = np.where(count > 0, np.bincount(devices.node, weights=value, minlength=nodes), np.nan)

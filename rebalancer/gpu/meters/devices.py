@@ -67,11 +67,12 @@ def device_use(devices: Devices, readings: DeviceReadings, beliefs: Beliefs) -> 
     reserved = np.nan_to_num(of(Quantity.RESERVED))
     used = of(Quantity.USED) + reserved
     total = np.where(np.isnan(of(Quantity.TOTAL)), used + of(Quantity.FREE), of(Quantity.TOTAL))
-    total = np.where(np.isnan(total), devices.memory_bytes, total)
+    told = np.where(devices.memory_exact, devices.memory_bytes, np.nan)
+    total = np.where(np.isnan(total), told, total)
     return DeviceUse(
         busy=np.where(believed, opinion, np.nan),
         memory_bytes=np.where(believed, used, np.nan),
-        total_bytes=np.where(fresh, total, devices.memory_bytes),
+        total_bytes=np.where(fresh, total, told),
         busiest=np.where(believed, _busiest(readings, part=part, idle_below=beliefs.idle_below), np.nan),
         age_s=readings.age_s,
         doubts=doubts,
