@@ -192,6 +192,7 @@ class PodStatusWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     allocated_resources: dict[str, str] | None = None
     resource_claim_statuses: tuple[ClaimStatusWire, ...] | None = None
     extended_resource_claim_status: ClaimStatusWire | None = None
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
     ready_since: float = math.nan
     """From the condition Ready, where it is True: unix seconds. NaN unknown."""
 

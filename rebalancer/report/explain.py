@@ -28,6 +28,7 @@ from rebalancer.report.facts import (
     workload_facts,
     workload_usage_facts,
 )
+from rebalancer.report.gpu_facts import node_gpu_facts, pod_gpu_facts
 from rebalancer.report.subjects import find_node, find_pod, find_workload
 from rebalancer.report.text import counted
 from rebalancer.report.verdicts import (
@@ -57,6 +58,7 @@ def explain_node(
         *node_signal_facts(state, findings, row),
         fact("quadrant", "unknown" if quadrant is None else quadrant.value),
         node_condition_fact(state, row),
+        *node_gpu_facts(state, row),
         *node_pod_facts(state, row, _leading(findings, row)),
     ]
     if plan is not None and name in plan.soft_taints:
@@ -110,6 +112,7 @@ def explain_pod(
         fact("workload", "none: a bare pod would be gone for good" if workload < 0 else str(state.workloads.refs[workload])),
         _pod_kind(state, pod),
         *pod_usage_facts(state, pod),
+        *pod_gpu_facts(state, pod),
         budget_fact(state, state.pods.budgets[pod]),
         disturbance_fact(scene, np.array([pod], dtype=np.int64)),
         *([] if workload < 0 else workload_facts(state, scene.history, workload)),

@@ -17,6 +17,7 @@ from rebalancer.plan.model import API_VERSION, Plan
 from rebalancer.report.checks import CheckReport
 from rebalancer.report.demo import DemoResult
 from rebalancer.report.explanation import Explanation
+from rebalancer.report.gpus import GpusReport
 from rebalancer.report.simulation import SimulationReport
 from rebalancer.report.skew import SkewReport
 from rebalancer.report.tenants import TenantsReport
@@ -39,6 +40,7 @@ def document_schemas() -> Mapping[str, Schema]:
         "plan.schema.json": plan_schema(),
         "demo-result.schema.json": demo_result_schema(),
         "skew-report.schema.json": _schema(SkewReport),
+        "gpus-report.schema.json": _schema(GpusReport),
         "explanation.schema.json": _schema(Explanation),
         "check-report.schema.json": _schema(CheckReport),
         "simulation-report.schema.json": _schema(SimulationReport),

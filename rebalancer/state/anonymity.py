@@ -288,10 +288,11 @@ def _constraints(each: Constraints, names: _Pseudonyms) -> Constraints:
 
 
 def _gpus(gpus: Gpus, names: _Pseudonyms) -> Gpus:
-    """Models and profiles stay, like the labels that name them; of a fault it stays what kind it is and of whom."""
+    """Models and profiles stay, like the labels that name them; of a fault it stays what kind it is and of whom; addresses go."""
     return replace(
         gpus,
         asks=tuple(tuple(_ask(ask, names) for ask in asks) for asks in gpus.asks),
+        addresses=(),
         devices=replace(
             gpus.devices,
             uuids=tuple(map(names.text, gpus.devices.uuids)),

@@ -189,6 +189,8 @@ class Gpus:
     """Distinct asks of pods, by row; several of one pod for several containers or kinds."""
     pod: IntArray = field(default_factory=_ints)
     ask: IntArray = field(default_factory=_ints)
+    addresses: tuple[str, ...] = ()
+    """(asking pods,): the IP of each, by which people know containers; empty: none, or withheld. All of it may be empty."""
     devices: Devices = field(default_factory=Devices)
     held: DevicePods = field(default_factory=DevicePods)
     unplaced: IntArray = field(default_factory=_ints)

@@ -123,8 +123,8 @@ def _check_gpus(state: ClusterState) -> None:
     _check_lengths("gpus.held", gpus.held, len(gpus.held))
     _check_lengths("gpus.use", gpus.use, len(gpus.devices) if len(gpus.use) else 0)
     _check_lengths("gpus.held_use", gpus.held_use, len(gpus.held) if len(gpus.held_use) else 0)
-    if len(gpus.pod) != len(gpus.ask):
-        raise SnapshotError("it is damaged: gpus.ask does not have the rows of gpus.pod", remedy=_AGAIN)
+    if len(gpus.pod) != len(gpus.ask) or len(gpus.addresses) not in (0, len(gpus.pod)):
+        raise SnapshotError("it is damaged: gpus.ask or gpus.addresses does not have the rows of gpus.pod", remedy=_AGAIN)
     pairs = gpus.held.device * max(1, pods) + gpus.held.pod
     for name, index, count, least_step in (
         ("gpus.pod", gpus.pod, pods, 1),

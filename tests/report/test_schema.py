@@ -20,6 +20,7 @@ BY_DOCUMENT = {
     "demo": "demo-result.schema.json",
     "checks": "check-report.schema.json",
     "skew": "skew-report.schema.json",
+    "gpus": "gpus-report.schema.json",
     "node": "explanation.schema.json",
     "pod": "explanation.schema.json",
     "workload": "explanation.schema.json",

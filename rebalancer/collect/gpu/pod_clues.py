@@ -33,13 +33,14 @@ class ClaimUse:
 @dataclass(frozen=True, slots=True)
 class PodGpu:
     """``place.node`` is the name of its node, or empty. ``tells``: something in it may tell which devices are the pod's.
-    ``names``: something in it may name devices of the node for others as well."""
+    ``names``: something in it may name devices of the node for others as well. ``address``: the IP that its containers share."""
 
     clues: PodClues
     place: PlaceClues
     uses: tuple[ClaimUse, ...]
     tells: bool
     names: bool
+    address: str = ""
 
 
 def without_gpu_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
@@ -80,6 +81,7 @@ def pod_gpu(pod: PodWire, annotations: Mapping[str, str], extended: tuple[Contai
         uses=uses,
         tells=bool(place.annotations or place.groups or place.kubelet or uses),
         names=bool(place.kubelet or REPORTED in place.annotations),
+        address=pod.status.pod_ip or "",
     )
 
 

@@ -58,6 +58,7 @@ def gpus_of(
         asks=tuple(numbers),
         pod=pods.rows[asking],
         ask=ask[asking],
+        addresses=tuple(pods.records[pod].address for pod in np.flatnonzero(asking).tolist()),
         devices=devices,
         held=_held(pods, placed, devices, views),
         unplaced=pods.rows[asking & pods.active & ~complete],

@@ -10,6 +10,7 @@ from rebalancer.plan.model import Plan
 from rebalancer.report.checks import CheckReport
 from rebalancer.report.demo import DemoComparison, DemoResult
 from rebalancer.report.explanation import Explanation
+from rebalancer.report.gpus import GpusReport
 from rebalancer.report.html import html_page
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, render, writer
@@ -28,4 +29,5 @@ demo_page = writer(DemoResult, Format.HTML)(_table_page)
 comparison_page = writer(DemoComparison, Format.HTML)(_table_page)
 skew_page = writer(SkewReport, Format.HTML)(_table_page)
 tenants_page = writer(TenantsReport, Format.HTML)(_table_page)
+gpus_page = writer(GpusReport, Format.HTML)(_table_page)
 explanation_page = writer(Explanation, Format.HTML)(_table_page)
