@@ -32,6 +32,7 @@ _KEYS = {
     "gpushare_assigned": "ALIYUN_COM_GPU_MEM_ASSIGNED",
     "gpushare_allocation": "scheduler.framework.gpushare.allocation",
     "hami_allocated": "hami.io/vgpu-devices-allocated",
+    "hami_instances": "hami.io/vgpu-mig-allocations",
     "hami_planned": "hami.io/vgpu-devices-to-allocate",
     "hami_node": "hami.io/vgpu-node",
     "hami_phase": "hami.io/bind-phase",
@@ -69,6 +70,7 @@ class PodAnnotationsWire(AnnotationsWire, frozen=True, gc=False, omit_defaults=T
     gpushare_assigned: str | None = None
     gpushare_allocation: str | None = None
     hami_allocated: str | None = None
+    hami_instances: str | None = None
     hami_planned: str | None = None
     hami_node: str | None = None
     hami_phase: str | None = None

@@ -139,6 +139,25 @@ def test_what_hami_has_only_planned_is_declared() -> None:
     assert placed({**planned, "hami.io/bind-phase": "failed"}, ask(Scheme.HAMI)).held == ()
 
 
+def test_hami_says_which_instance_of_which_gpu_it_made() -> None:
+    """The GPU is the device; the profile says how much of it; before the instance is made the choice is only written down."""
+    made = {"containerIndex": 0, "gpuUUID": "GPU-b", "profile": "1g.24gb", "placement": {"start": 9, "size": 3}, "migUUID": "MIG-1"}
+    found = placed({"hami.io/vgpu-mig-allocations": json.dumps([made]), "hami.io/vgpu-node": "n1"}, ask(Scheme.HAMI))
+    assert [(each.device, each.memory_bytes, each.confidence) for each in found.held] == [(1, 24 * GIB, Confidence.ALLOCATED)]
+    planned = {key: made[key] for key in ("gpuUUID", "profile", "placement")}
+    assert the(placed({"hami.io/vgpu-mig-allocations": json.dumps([planned])}, ask(Scheme.HAMI)))[1] is Confidence.DECLARED
+    elsewhere = placed({"hami.io/vgpu-mig-allocations": json.dumps([made]), "hami.io/vgpu-node": "n2"}, ask(Scheme.HAMI))
+    assert [fault.reason for fault in elsewhere.faults] == [FaultReason.WRONG_NODE]
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '[{"gpuUUID": "GPU-a", "profile": "big"}]', '[{"profile": "1g.5gb"}]'])
+def test_instances_of_hami_that_make_no_sense_place_nobody(text: str) -> None:
+    """The pod is on some device of its node, and it is said why nobody knows which."""
+    found = placed({"hami.io/vgpu-mig-allocations": text}, ask(Scheme.HAMI))
+    assert found.held == ()
+    assert [fault.reason for fault in found.faults] == [FaultReason.UNREADABLE_PLACE]
+
+
 def test_an_older_form_of_hami_brackets_the_instance_behind_its_gpu() -> None:
     """The GPU is the device that is told."""
     assert the(placed({"hami.io/vgpu-devices-allocated": "GPU-a[0-3],NVIDIA,4864,0:;"}, ask(Scheme.HAMI)))[0] == 0

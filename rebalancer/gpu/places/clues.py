@@ -19,6 +19,7 @@ PLACE_ANNOTATIONS = frozenset(
         "scheduler.framework.gpushare.allocation",
         "hami.io/vgpu-devices-allocated",
         "hami.io/vgpu-devices-to-allocate",
+        "hami.io/vgpu-mig-allocations",
         "hami.io/vgpu-node",
         "hami.io/bind-phase",
         "volcano.sh/vgpu-ids-new",
