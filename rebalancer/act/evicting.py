@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalancer.act.making_room import MakingRoom
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.act.tainting import SoftTainting, TaintResult, taint_work
 from rebalancer.act.telling import Teller
@@ -54,12 +55,16 @@ class EvictActuator:
         self._teller = Teller(events)
         self._attempts = attempts
         self._tainting = SoftTainting(client, told=tainted)
+        self._room = MakingRoom(client, changed=lambda move, deadline: self._changed(move, deadline=deadline))
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
+        self._room.begin(plan)
         return self._tainting.steer(taint_work(plan, put=self._tainting.put), deadline=deadline)
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
-        outcome = self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)
+        held_back = self._room.held_back(move, deadline=deadline)
+        outcome = held_back or self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)
+        self._room.failed(outcome)
         self._teller.outcome(outcome, at=at, deadline=deadline)
         return outcome
 

@@ -14,7 +14,7 @@ class RecordingActuator:
         return Prepared()
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
-        return Outcome(move, Result.RECORDED, f"dry run: would be moved from {move.source} to {move.destination}")
+        return Outcome(move, Result.RECORDED, f"dry run: would be moved from {move.source} {move.whither}")
 
     def tell_rest(self, workload: WorkloadRef, why: str, *, at: float, deadline: Deadline) -> None:
         """Nothing is written; the report says it."""

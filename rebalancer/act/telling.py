@@ -31,7 +31,12 @@ class Teller:
         if outcome.result in _SILENT:
             return
         move, done = outcome.move, outcome.result is Result.EVICTED
-        what = f"{outcome.reason}; predicted destination {move.destination}, predicted gain {move.gain:.4f}"
+        promise = (
+            f"it goes {move.whither}"
+            if move.makes_room_for
+            else f"predicted destination {move.destination}, predicted gain {move.gain:.4f}"
+        )
+        what = f"{outcome.reason}; {promise}"
         came = what if done else outcome.reason if outcome.result.counts else f"not moved: {outcome.reason}"
         note = f"pod {move.pod.name} on {move.source}: {move.reason}; {came}"
         pod = ObjectRef(api_version="v1", kind="Pod", name=move.pod.name, namespace=move.pod.namespace, uid=move.pod.uid)

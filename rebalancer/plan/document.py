@@ -103,7 +103,7 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
             destination_after=known(loads[3]),
             usage=known(float(state.pods.usage[pod, column])),
         )
-        for column, (signal, loads) in enumerate(zip(state.signals, move.loads, strict=True))
+        for column, (signal, loads) in enumerate(zip(state.signals, move.loads, strict=True) if move.loads else ())
         if judged[column]
     }
     request = state.pods.incoming_request[pod]
@@ -113,7 +113,8 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         workload=owner_ref(state, pod),
         tenant=None if tenant < 0 else state.tenants[tenant],
         source=state.nodes.names[move.source],
-        destination=state.nodes.names[move.destination],
+        destination=state.nodes.names[move.destination] if move.destination >= 0 else "",
+        makes_room_for=None if move.makes_room_for < 0 else pod_ref(state, move.makes_room_for),
         alternatives=tuple(state.nodes.names[row] for row in move.alternatives),
         chance=known(move.chance),
         prediction=_PREDICTIONS[steered_by],

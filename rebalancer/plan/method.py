@@ -15,6 +15,7 @@ from rebalancer.plan.disturbance import Disturbance
 from rebalancer.plan.feasibility import Feasibility
 from rebalancer.plan.heat import LoadBook
 from rebalancer.plan.ledger import Placements
+from rebalancer.policy.tenants_in_force import TenantNow
 from rebalancer.state.arrays import BoolArray
 
 
@@ -30,6 +31,8 @@ class ProposedMove:
     reason: str
     loads: tuple[tuple[float, float, float, float], ...]
     """One entry a signal: source before, after, destination before, after; ratios, NaN unknown."""
+    makes_room_for: int = -1
+    """Row of the pod that waits for the room; then there is no destination, and all moves for it belong together."""
     led_by: str = ""
     """What makes the replacement go to a node that was chosen (`plan.hinting`); empty where the scheduler's choice was predicted."""
 
@@ -59,6 +62,8 @@ class Bench:
     """(nodes,) nodes that would carry soft taints while the plan is carried out."""
     warm: BoolArray
     """(nodes,) nodes that keep a soft taint that they carry, whether the plan moves anything or not."""
+    tenants: tuple[TenantNow, ...]
+    """Those of the tenants file, by the quotas that are in force; empty without a file."""
     grades: BoolArray
     """(nodes, `grades.SOFT_TAINTS`) which of them is right for each warm node."""
 

@@ -42,6 +42,9 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     tenant: str | None
     source: str
     destination: str
+    """Empty for a move that makes room: where its replacement goes is not planned, and it may have to wait."""
+    makes_room_for: PodRef | None = None
+    """A pod that waits, and fits on the source once all moves for it are done: they are carried out together or not at all."""
     alternatives: tuple[str, ...] = ()
     """Other nodes that the scheduler may choose with equal right, or that are the next best for a hint; each would stay under its marks."""
     chance: float | None = None
@@ -56,8 +59,15 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     reason: str
     request: dict[str, float] = {}
     """resource -> what the replacement will ask for."""
+
     action: str = "evict"
     """``evict``, or ``annotate`` where the policy lets the pod's class only be marked."""
+
+    @property
+    def whither(self) -> str:
+        """``to node-1``, or ``to make room for ns/pod``."""
+        room = self.makes_room_for
+        return f"to {self.destination}" if room is None else f"to make room for {room.namespace}/{room.name}"
 
 
 class RefusedCandidate(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

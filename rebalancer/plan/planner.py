@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,14 +19,16 @@ from rebalancer.plan.hinting import HintRule
 from rebalancer.plan.ledger import Placements
 from rebalancer.plan.method import Bench, Method, Proposal
 from rebalancer.plan.model import Plan
+from rebalancer.plan.reclaim import Reclaim
 from rebalancer.plan.steering import graded, soft_tainted, taints_then, warm_nodes
 from rebalancer.plan.stock_scores import StockScores
 from rebalancer.policy.model import Mode, RebalancePolicy
+from rebalancer.policy.tenants_in_force import TenantNow
 from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 
-METHODS: tuple[Method, ...] = (Balance(),)
+METHODS: tuple[Method, ...] = (Reclaim(), Balance())
 """In the order in which they are tried."""
 
 
@@ -48,20 +50,33 @@ def decide(
     mode: Mode,
     mode_source: str = "",
     hints: bool = False,
+    tenants: tuple[TenantNow, ...] = (),
     methods: tuple[Method, ...] = METHODS,
 ) -> Decision:
-    """Try the methods in order; the first proposal with moves is the plan, else the last one, whose outcome says why nothing is done."""
+    """Try the methods in order; the first proposal with moves is the plan, else the last one, whose outcome says why nothing is done. What
+    the methods before it had to say stays in it."""
     proposal: Proposal | None = None
     bench: Bench | None = None
     for method in methods:
-        bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode, hints=hints)
-        proposal = method.propose(bench)
+        if isinstance(method, Reclaim) and not (tenants and policy.spec.reclaim.enabled):
+            continue  # there is nobody to give anything back to, and books cost time
+        bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode, hints=hints, tenants=tenants)
+        proposal = after(proposal, method.propose(bench))
         if proposal.moves:
             break
     if proposal is None or bench is None:
         raise ValueError("no method of planning was given")
     plan = document(state=state, findings=findings, bench=bench, proposal=proposal, policy=policy, mode=mode, mode_source=mode_source)
     return Decision(plan, proposal, bench)
+
+
+def after(before: Proposal | None, proposal: Proposal) -> Proposal:
+    """The proposal with what was said before it, when that had no moves."""
+    if before is None:
+        return proposal
+    told = {pod for pod, _ in proposal.refused}
+    refused = (*proposal.refused, *((pod, refusal) for pod, refusal in before.refused if pod not in told))
+    return replace(proposal, refused=refused, outcome="; ".join(words for words in (before.outcome, proposal.outcome) if words))
 
 
 def lay_bench(
@@ -73,6 +88,7 @@ def lay_bench(
     mode: Mode,
     untainted: Collection[str] = (),
     hints: bool = False,
+    tenants: tuple[TenantNow, ...] = (),
 ) -> Bench:
     """Fresh books for one method. ``untainted``: nodes whose soft taints, although others are wanted, stay as they are. ``hints``: where a
     namespace asks for it, replacements are given their node."""
@@ -115,5 +131,6 @@ def lay_bench(
         disturbance=Disturbance(state, history, policy.spec.gain),
         soft_tainted=tainted,
         warm=warm,
+        tenants=tenants,
         grades=grades,
     )

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from rebalancer.policy.gpu import Gpu
 from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict, TimeZone
+from rebalancer.policy.reclaim import Reclaim
 from rebalancer.units import format_duration
 
 __all__ = [
@@ -253,6 +254,8 @@ class Spec(Strict):
     """What stops all evictions."""
     quarantine: Quarantine = Quarantine()
     """What happens to workloads that come back."""
+    reclaim: Reclaim = Reclaim()
+    """When tenants are given back what they are guaranteed."""
     events: bool = True
     """Write Events on pods and owners in evict mode."""
     gpu: Gpu = Gpu()

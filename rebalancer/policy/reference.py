@@ -44,6 +44,7 @@ from rebalancer.policy.quantities import (
     TimeZone,
     write_duration,
 )
+from rebalancer.policy.reclaim import Reclaim
 
 Words = Sequence[tuple[object, str]]
 """(type alias, what people call it)."""
@@ -69,6 +70,7 @@ LEVELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("spec.steering", Steering),
     ("spec.breaker", Breaker),
     ("spec.quarantine", Quarantine),
+    ("spec.reclaim", Reclaim),
     ("spec.gpu", Gpu),
     ("spec.gpu.gpushare", Gpushare),
     ("spec.gpu.hami", Hami),

@@ -155,7 +155,7 @@ def _pod_conclusion(state: ClusterState, findings: Findings, plan: Plan | None, 
     uid = state.pods.uids[pod]
     move, refused = planned_move(plan, uid), planned_refusal(plan, uid)
     if move is not None:
-        return f"moves to {move.destination}: {move.reason}"
+        return f"moves {move.whither}: {move.reason}"
     if refused is not None:
         return f"stays, refused by {refused.gate}: {refused.reason}"
     if not gates:

@@ -78,7 +78,7 @@ def _fault(plan: Plan) -> str:
         where = f"moves[{number}]"
         if not (move.pod.namespace and move.pod.name and move.pod.uid):
             return f"{where} has a pod without namespace, name or uid"
-        if not move.source or not move.destination:
+        if not move.source or not (move.destination or move.makes_room_for):
             return f"{where} has no source or no destination"
         if move.action not in _ACTIONS:
             return f"{where} has action {clean(move.action)!r}, which is neither evict nor annotate"

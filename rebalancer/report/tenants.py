@@ -6,12 +6,11 @@ import math
 
 import msgspec
 
-from rebalancer.detect.tenants.accounts import Accounts, accounts_of
+from rebalancer.detect.tenants.accounts import Accounts, accounts_of, in_force
 from rebalancer.plan.document import known
 from rebalancer.plan.gpu_report import GpuReport
 from rebalancer.plan.model import API_VERSION
 from rebalancer.policy.tenants import TenantQuotas
-from rebalancer.policy.tenants_in_force import tenants_in_force
 from rebalancer.state.cluster import ClusterState
 from rebalancer.units import format_time
 
@@ -64,12 +63,7 @@ class TenantsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 def accounts_at(state: ClusterState, quotas: TenantQuotas) -> Accounts:
     """The accounts of the tenants of a file, by the quotas in force at the moment of the state. Shares are of what the cluster has."""
-    from rebalancer.detect.tenants.accounts import capacity_of, resources_of
-
-    at_first = tenants_in_force(quotas.spec, at=state.at, capacity={})
-    resources = resources_of(state, at_first)
-    capacity = dict(zip(resources, capacity_of(state, resources).tolist(), strict=True))
-    return accounts_of(state, tenants_in_force(quotas.spec, at=state.at, capacity=capacity))
+    return accounts_of(state, in_force(state, quotas.spec))
 
 
 def tenants_report(*, state: ClusterState, quotas: TenantQuotas, gpus: GpuReport | None = None) -> TenantsReport:

@@ -57,7 +57,7 @@ def planned_verdicts(plan: Plan | None) -> dict[str, Verdict]:
 
 
 def move_verdict(move: Move, *, subject: str, arrives: bool = False) -> Verdict:
-    where = f"from {move.source}" if arrives else f"to {move.destination}"
+    where = f"from {move.source}" if arrives else move.whither
     return Verdict(subject=subject, ruling=Ruling.ARRIVES if arrives else Ruling.MOVES, sentence=f"{where}: {move.reason}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 import msgspec
 import structlog
@@ -20,7 +21,7 @@ from rebalancer.plan.hinting import EXTENDER, HINT
 from rebalancer.plan.model import Move, NodeReport, Plan
 from rebalancer.policy.model import Mode
 from rebalancer.runtime.hint_port import Hints, NoHints
-from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove, forget, quarantined_since, remember
+from rebalancer.runtime.memory import MOST_EVICTIONS, MOST_OPEN, Memory, OpenMove, forget, quarantined_since, remember
 from rebalancer.runtime.store import MemoryStore
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import PastEviction
@@ -142,7 +143,10 @@ class Acting:
         if len(self.memory.open_moves) >= MOST_OPEN:
             return f"{len(self.memory.open_moves)} earlier moves wait for their replacements, which is as many as are followed"
         opened = self._opened(move, at=at)
-        memory = remember(self.memory, opened)
+        if move.makes_room_for is None:
+            memory = remember(self.memory, opened)
+        else:  # nothing was promised of its replacement, which may have to wait; only that it was evicted counts
+            memory = replace(self.memory, evictions=(*self.memory.evictions, opened.eviction)[-MOST_EVICTIONS:])
         try:
             self._store.save(memory, deadline=deadline)
         except RebalancerError as error:

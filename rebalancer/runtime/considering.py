@@ -9,6 +9,7 @@ import msgspec
 
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
+from rebalancer.detect.tenants.accounts import in_force
 from rebalancer.detect.tenants.membership import with_tenants
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
 from rebalancer.guard.gate import Booked, Scene
@@ -79,6 +80,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
             mode=orders.mode,
             mode_source=orders.mode_source,
             hints=orders.hints,
+            tenants=in_force(state, orders.tenants),
         )
         plan = msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory), landings=landing_report(rate))
     return Verdict(

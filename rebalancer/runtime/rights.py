@@ -118,6 +118,8 @@ def roles_for(
         roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
         if spec.steering.hints:
             roles.append(Role("hint", hinting_rights()))
+        if spec.reclaim.enabled:
+            roles.append(Role("nominate", (Right("patch", "", "pods", "status"),)))
         if spec.events:
             roles.append(Role("tell", (Right("create", "events.k8s.io", "events"),)))
     keep = keeping_rights(mode, namespace=namespace, lease=lease, memory=memory)

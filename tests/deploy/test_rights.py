@@ -9,6 +9,7 @@ import yaml
 
 from rebalancer.cli.main import run
 from rebalancer.policy.model import Mode, Spec, Steering
+from rebalancer.policy.reclaim import Reclaim
 from rebalancer.runtime.rights import Right, roles_for
 from tests.deploy.charts import ROOT, kustomized, objects, of_kind
 
@@ -68,6 +69,18 @@ def test_the_overlays_grant_every_right_that_the_mode_uses_and_no_other(overlay:
     rights, wanted = granted(kustomized(overlay)), used(mode, steering=Steering(annotate_nodes=kind))  # type: ignore[arg-type]
     assert wanted <= rights
     assert rights <= widened(wanted)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_chart_lets_pods_be_nominated_where_the_policy_reclaims(mode: Mode) -> None:
+    """In evict mode, and fenced: of the status of pods nothing but that."""
+    rendered = objects(f"mode={mode.value}", "policy.spec.reclaim.enabled=true")
+    roles = roles_for(
+        Spec(reclaim=Reclaim(enabled=True)), mode, namespace="ops", lease="release-rebalancer", memory="release-rebalancer-state"
+    )
+    assert granted(rendered) == {(right.group, right.path, right.verb, right.name) for role in roles for right in role.rights}
+    fenced = [rule for d in of_kind(rendered, "ValidatingAdmissionPolicy") for rule in d["spec"]["matchConstraints"]["resourceRules"]]
+    assert any("pods/status" in rule["resources"] for rule in fenced) == (mode is Mode.EVICT)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

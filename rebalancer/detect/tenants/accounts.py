@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalancer.detect.tenants.entitlement import TenantTree, dominant_shares, entitlements
-from rebalancer.policy.tenants import GPU, GPU_MODEL
-from rebalancer.policy.tenants_in_force import TenantNow
+from rebalancer.policy.tenants import GPU, GPU_MODEL, TenantSpec
+from rebalancer.policy.tenants_in_force import TenantNow, tenants_in_force
 from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.ledger import on_a_node
@@ -87,6 +87,15 @@ def capacity_of(state: ClusterState, resources: Sequence[str]) -> FloatArray:
         elif name in state.resource_index:
             found[column] = float(np.nansum(state.nodes.allocatable[:, state.resource_index[name]]))
     return found
+
+
+def in_force(state: ClusterState, spec: TenantSpec) -> tuple[TenantNow, ...]:
+    """The tenants of a file by the quotas at the moment of the state; shares are of what the cluster has."""
+    if not spec.tenants:
+        return ()
+    resources = resources_of(state, tenants_in_force(spec, at=state.at, capacity={}))
+    capacity = dict(zip(resources, capacity_of(state, resources).tolist(), strict=True))
+    return tenants_in_force(spec, at=state.at, capacity=capacity)
 
 
 def tree_of(tenants: Sequence[TenantNow], resources: Sequence[str]) -> TenantTree:

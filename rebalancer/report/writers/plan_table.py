@@ -130,8 +130,13 @@ def _moves(sheet: Sheet, moves: tuple[Move, ...], *, wide: bool) -> None:
         destination = [f"{show(one.destination_before)} -> {show(one.destination_after)}" if one else "" for one, show in ends]
         rows.append(Row((str(number), f"{move.gain:.4f}", pod, *([""] * len(signals)))))
         rows.append(Row(("", "", f"   {move.source}", *source)))
-        rows.append(Row(("", "", f"-> {move.destination}", *destination), note=_why(move, wide=wide)))
+        rows.append(Row(("", "", f"-> {move.destination or _room(move)}", *destination), note=_why(move, wide=wide)))
     sheet.grid(columns, rows, notes_under=2)
+
+
+def _room(move: Move) -> str:
+    waits = move.makes_room_for
+    return "" if waits is None else f"(room for {waits.namespace}/{waits.name})"
 
 
 def _why(move: Move, *, wide: bool) -> str:

@@ -124,6 +124,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (eq .Values.mode "evict") (dig "spec" "steering" "hints" false .Values.policy) -}}true{{- end -}}
 {{- end -}}
 
+{{/* "true" where pods that wait are nominated for room that is taken back: the policy reclaims, and the mode evicts. */}}
+{{- define "rebalancer.reclaims" -}}
+{{- if and (eq .Values.mode "evict") (dig "spec" "reclaim" "enabled" false .Values.policy) -}}true{{- end -}}
+{{- end -}}
+
 {{/* The label value of pods that are gated for this controller. */}}
 {{- define "rebalancer.gateLabel" -}}
 {{- regexReplaceAll "[-_.]+$" (printf "%s.%s" .Release.Namespace (include "rebalancer.lease" .) | trunc 63) "" -}}
