@@ -168,7 +168,7 @@ class Destinations:
             room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]) & calm, True).all(axis=1)
         good = room & self._settled[nodes] & (nodes != source) & (f.pool[nodes] == f.pool[source])
         if self._devices.asks(pod) and good.any():
-            good &= self._devices.fits(pod)[nodes]
+            good &= self._devices.fits(pod, nodes)
         return np.asarray(good, dtype=np.bool_)
 
     def _coming(self, nodes: IntArray, after: FloatArray) -> FloatArray:

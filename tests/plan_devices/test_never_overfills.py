@@ -51,7 +51,7 @@ def carry_out(fleet: Fleet, plan: Plan, data: st.DataObject) -> None:
         assert way.name == "time-slicing" or sum(fleet.tenths[each] for each in fleet.holders[place]) <= 10
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=250, suppress_health_check=list(HealthCheck), deadline=None)
 @given(fleets(), st.data())
 def test_no_plan_overfills_a_device_whatever_the_schemes_choose(fleet: Fleet, data: st.DataObject) -> None:
     """Every sharing scheme mixed, in one fleet."""

@@ -51,3 +51,16 @@ def test_what_a_copy_books_its_original_does_not_hear_of(fleet: Fleet, data: st.
     for pod in range(len(fleet.pods)):
         copied.book(pod, data.draw(st.integers(0, len(fleet.nodes) - 1)))
     assert str(held(book)) == before
+
+
+@PROFILE
+@given(fleets(), st.data())
+def test_asking_of_some_nodes_is_asking_of_all_of_them(fleet: Fleet, data: st.DataObject) -> None:
+    """With a booking or two, for every pod."""
+    book = DeviceBook(fleet.state)
+    nodes = st.integers(0, len(fleet.nodes) - 1)
+    for pod in range(len(fleet.pods)):
+        some = np.array(data.draw(st.lists(nodes, min_size=1, max_size=4)))
+        assert book.fits(pod, some).tolist() == book.fits(pod)[some].tolist()
+        if pod < 2:
+            book.book(pod, data.draw(nodes))

@@ -82,16 +82,18 @@ class DeviceBook:
                 mask &= enough | self.table.faulty
         return mask
 
-    def fits(self, pod: int) -> BoolArray:
-        """(nodes,): where it is possible, and whatever device its scheme gives it is a good one."""
-        nodes = len(self.state.nodes.names)
+    def fits(self, pod: int, nodes: IntArray | None = None) -> BoolArray:
+        """(nodes,): where it is possible, and whatever device its scheme gives it is a good one. With ``nodes``: of these rows alone."""
+        columns, table = self.columns, self.table
         if self.needs_of(pod).obstacle:
-            return np.zeros(nodes, dtype=np.bool_)
-        mask = ~self.columns.closed & ~self.table.faulty
-        use = self.use_of(pod)
+            return np.zeros(len(columns.closed) if nodes is None else len(nodes), dtype=np.bool_)
+        mask, use = ~columns.closed & ~table.faulty, self.use_of(pod)
+        asked = np.zeros(len(mask), dtype=np.bool_)
+        if nodes is not None:
+            asked[nodes] = True
         for offer in self.offered(pod):
-            mask &= self._fits(offer, use)
-        return mask
+            mask &= self._fits(offer if nodes is None else offer.within(asked), use)
+        return mask if nodes is None else mask[nodes]
 
     def book(self, pod: int, node: int) -> None:
         """Count the devices of a replacement on the node, whether it fits there or not."""

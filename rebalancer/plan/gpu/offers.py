@@ -35,7 +35,13 @@ class Offer:
     def on(self, node: int) -> Offer:
         """What of it is of one node."""
         first, last = np.searchsorted(self.node, (node, node + 1)).tolist()
-        own = slice(first, last)
+        return self._part(slice(first, last))
+
+    def within(self, nodes: BoolArray) -> Offer:
+        """What of it is of the nodes under a mask (nodes,)."""
+        return self._part(np.flatnonzero(nodes[self.node]))
+
+    def _part(self, own: slice | IntArray) -> Offer:
         return Offer(
             need=self.need,
             rows=self.rows[own],

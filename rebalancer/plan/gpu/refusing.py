@@ -27,7 +27,7 @@ def why_impossible(book: DeviceBook, pod: int, node: int) -> str:
 
 def why_not(book: DeviceBook, pod: int, node: int) -> str:
     """Why the node does not fit the pod, be it possible or not; empty where it does."""
-    if book.fits(pod)[node]:
+    if book.fits(pod, np.array([node]))[0]:
         return ""
     name, obstacle = book.state.nodes.names[node], book.needs_of(pod).obstacle
     if obstacle:
