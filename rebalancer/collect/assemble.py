@@ -18,6 +18,7 @@ from rebalancer.collect.cluster import ClusterObjects
 from rebalancer.collect.coverage import Gaps, coverage
 from rebalancer.collect.deviations import LONG_ENOUGH, deviation_columns, with_typical
 from rebalancer.collect.estimates import PodAges, with_estimates
+from rebalancer.collect.gangs.table import gang_classes, gang_table
 from rebalancer.collect.gpu.assembling import NO_WORDS, GpuPods, GpuWords, assemble_gpus
 from rebalancer.collect.gpu.signals import Filled, filled
 from rebalancer.collect.node_table import NodeAmounts, allocatable_matrix, build_nodes, capacity_matrix, read_amounts, sorted_nodes
@@ -36,6 +37,7 @@ from rebalancer.state.arrays import FloatArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.devices import Gpus
 from rebalancer.state.freezing import freeze
+from rebalancer.state.gangs import Gangs
 from rebalancer.state.tables import Budget, Phase, Pods
 
 NATIVE = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -53,6 +55,8 @@ class _PodParts:
     character: Character
     ties: Ties
     requests: RequestMatrices
+    gangs: Gangs
+    gang_notes: tuple[str, ...]
 
 
 def assemble(
@@ -111,10 +115,11 @@ def assemble(
         namespaces={wire.metadata.name: wire.metadata.labels or {} for wire in objects.namespaces},
         priorities={wire.metadata.name: wire.value for wire in objects.priority_classes},
         tenants=(),
-        coverage=coverage(nodes, pods, samples, ages=ages, gaps=gaps, more_notes=notes_of(tables)),
+        coverage=coverage(nodes, pods, samples, ages=ages, gaps=gaps, more_notes=(*notes_of(tables), *parts.gang_notes)),
         window_s=samples.window_s,
         step_s=samples.step_s,
         gpus=tables,
+        gangs=parts.gangs,
     )
     return freeze(state)
 
@@ -134,14 +139,19 @@ def _gpus(objects: ClusterObjects, parts: _PodParts, nodes: Sequence[NodeWire], 
 
 def _pod_parts(objects: ClusterObjects, columns: PodColumns, node_index: Mapping[str, int], resources: Sequence[str]) -> _PodParts:
     requests = columns.requests.matrices(columns.numbers[Number.REQUEST], resources)
-    owned = ownership(columns, Owners(objects))
+    owned, where = ownership(columns, Owners(objects)), standing(columns, node_index)
+    unfinished = np.asarray((where.phase != int(Phase.SUCCEEDED)) & (where.phase != int(Phase.FAILED)), dtype=np.bool_)
+    gangs, notes = gang_table(columns.marked(), objects.gangs, objects.jobs, unfinished=unfinished)
+    requested = np.asarray((requests.incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)
     return _PodParts(
         columns=columns,
-        standing=standing(columns, node_index),
+        standing=where,
         owned=owned,
-        character=character(columns, owned, requested=np.asarray((requests.incoming[:, :2] > 0).any(axis=1), dtype=np.bool_)),
+        character=character(columns, owned, requested, training=gang_classes(gangs)),
         ties=ties(columns, Claims(objects.claims, objects.volumes)),
         requests=requests,
+        gangs=gangs,
+        gang_notes=notes,
     )
 
 

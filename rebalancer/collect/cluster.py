@@ -10,14 +10,17 @@ Nothing is decided here; `assemble` turns the objects into the state.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
+from rebalancer.collect.gangs.objects import GangObjects
 from rebalancer.collect.gpu.assembling import GpuObjects
 from rebalancer.collect.pod_columns import PodColumns
+from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.samples import NodeDirectory, PodKey
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
@@ -25,6 +28,7 @@ from rebalancer.gpu.nodes.koordinator import CORE as KOORDINATOR_CORE
 from rebalancer.kube import resources
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.lists import Resource, list_all
+from rebalancer.kube.operations import describe
 from rebalancer.kube.wire import (
     AutoscalerWire,
     BudgetWire,
@@ -36,6 +40,7 @@ from rebalancer.kube.wire import (
 )
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
+from rebalancer.state.gangs import GangSystem
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -63,6 +68,7 @@ class ClusterObjects:
     volumes: list[PersistentVolumeWire] = field(default_factory=list)
     budgets: list[BudgetWire] = field(default_factory=list)
     gpus: GpuObjects = field(default_factory=GpuObjects)
+    gangs: GangObjects = field(default_factory=GangObjects)
     odd: Mapping[str, int] = field(default_factory=dict)
     columns: PodColumns | None = None
     """The same pods as columns, where they are kept from one read to the next."""
@@ -124,15 +130,16 @@ class _Counting:
             self.odd[f"{resource.name}: {reason}"] += count
         return items
 
-    def read_if_there(self, versions: Sequence[Resource[T]]) -> Sequence[T] | None:
-        """Of the first version that the API has; nothing where it has none. None without the right to list it, which is counted."""
+    def read_if_there(self, versions: Sequence[Resource[T]], *, counted: bool = True) -> Sequence[T] | None:
+        """Of the first version that the API has; nothing where it has none. None without the right to list it, which may be counted."""
         for resource in versions:
             try:
                 return self.read(resource)
             except KubernetesNotFound:
                 continue
             except KubernetesForbidden:
-                self.odd[f"{resource.name}: may not be listed"] += 1
+                if counted:
+                    self.odd[f"{resource.name}: may not be listed"] += 1
                 return None
         return ()
 
@@ -143,10 +150,14 @@ def read_cluster(client: KubeClient, *, deadline: Deadline) -> ClusterObjects:
     return gather(_Lister(client, deadline))
 
 
-def gather(each: Reader) -> ClusterObjects:
-    """Put together what a reader gives. Raises what it raises, and KubernetesError as `read_cluster`."""
+def gather(each: Reader, *, table: Callable[[], PodTable] = PodTable) -> ClusterObjects:
+    """Put together what a reader gives. Raises what it raises, and KubernetesError as `read_cluster`.
+
+    ``table``: of the pods, asked for once they are read; from one that is kept only what has changed is read anew.
+    """
     reader = _Counting(each)
     pods = reader.read(resources.PODS)
+    columns = table().read(pods)
     nodes = reader.read(resources.NODES)
     namespaces = reader.read(resources.NAMESPACES)
     replica_sets = reader.read(resources.REPLICA_SET_OWNERS)
@@ -169,7 +180,9 @@ def gather(each: Reader) -> ClusterObjects:
         volumes=reader.read(resources.VOLUMES),
         budgets=reader.read(resources.BUDGETS),
         gpus=_gpu_objects(reader, pods, nodes),
+        gangs=_gang_objects(reader, columns),
         odd=dict(reader.odd),
+        columns=columns,
     )
 
 
@@ -181,6 +194,39 @@ def _gpu_objects(reader: _Counting, pods: Iterable[PodWire], nodes: Iterable[Nod
         claims=reader.read_if_there(resources.DEVICE_CLAIMS) if claimed else (),
         slices=(reader.read_if_there(resources.RESOURCE_SLICES) or ()) if claimed else (),
         devices=(reader.read_if_there((resources.NODE_DEVICES,)) or ()) if booked else (),
+    )
+
+
+def _gang_objects(reader: _Counting, pods: PodColumns) -> GangObjects:
+    """What says how many of the pods belong together, where some pod carries the mark of the kind."""
+    marked = pods.marked()
+    marks = {mark for number in np.unique(marked.numbers).tolist() for mark in marked.marks[number]}
+    if not marks:
+        return GangObjects()
+    systems, forbidden = {mark.system for mark in marks}, []
+
+    def listed(versions: Sequence[Resource[T]], *, when: bool = True) -> Sequence[T]:
+        found = reader.read_if_there(versions, counted=False) if when else ()
+        if found is None:
+            operation = describe("GET", versions[0].path)
+            forbidden.append(f"{operation.resource}.{operation.group}")
+        return found or ()
+
+    groups = resources.POD_GROUPS
+    light = bool(systems & {GangSystem.COSCHEDULING, GangSystem.KOORDINATOR})
+    native, kinds = GangSystem.KUBERNETES in systems, {mark.kind for mark in marks}
+    of_coscheduling = (*listed((groups["coscheduling"],), when=light), *listed((groups["koordinator"],), when=light))
+    return GangObjects(
+        groups={
+            GangSystem.COSCHEDULING: of_coscheduling,
+            GangSystem.KOORDINATOR: of_coscheduling,
+            GangSystem.VOLCANO: listed((groups["volcano"],), when=GangSystem.VOLCANO in systems),
+            GangSystem.KAI: listed((groups["kai"],), when=GangSystem.KAI in systems),
+        },
+        native_groups=listed(resources.NATIVE_POD_GROUPS, when=native),
+        native_workloads=listed(resources.NATIVE_WORKLOADS, when=native),
+        training_jobs={kind: listed(versions, when=kind in kinds) for kind, versions in resources.TRAINING_JOBS.items()},
+        forbidden=tuple(forbidden),
     )
 
 

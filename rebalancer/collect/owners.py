@@ -13,18 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-import msgspec
 import numpy as np
 
 from rebalancer.collect import rollouts
+from rebalancer.collect.annotations import NO_ANNOTATIONS, annotations_of
 from rebalancer.collect.classes import class_of_kinds
 from rebalancer.collect.cluster import ClusterObjects
 from rebalancer.collect.jobs import job_rules, wanted
-from rebalancer.kube.wire import AnnotationsWire, MetaWire, OwnerWire
+from rebalancer.kube.wire import MetaWire, OwnerWire
 from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
 from rebalancer.state.tables import JobRules, PodClass, WorkloadRef
-
-NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +38,6 @@ class Root:
     annotations: Mapping[str, str] = field(default_factory=dict)
     job: JobRules | None = None
     ordered: bool = False
-
-
-def annotations_of(wire: AnnotationsWire | None) -> Mapping[str, str]:
-    """The annotations that some rule reads, by their full names."""
-    if wire is None:
-        return NO_ANNOTATIONS
-    found: dict[str, str] = msgspec.to_builtins(wire)
-    return found or NO_ANNOTATIONS
 
 
 class Owners:

@@ -13,6 +13,8 @@ from enum import IntEnum
 import numpy as np
 
 from rebalancer.collect.constraints import ConstraintTable
+from rebalancer.collect.gangs.marks import GangMark
+from rebalancer.collect.gangs.table import MarkedPods
 from rebalancer.collect.gpu.assembling import GpuMemo
 from rebalancer.collect.gpu.pod_clues import PodGpu
 from rebalancer.collect.pod_requests import RequestTable
@@ -47,6 +49,10 @@ class Number(IntEnum):
     """Of ``constraints``, without what its claims add."""
     GPU = 13
     """Of the clues about GPUs in ``gpus``."""
+    MARKS = 14
+    """Of ``gang_marks``."""
+    CALLED = 15
+    """Of `pod_facts.CLASSES`: what labels and annotations of other projects call the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +88,18 @@ class PodColumns:
     constraints: ConstraintTable
     requests: RequestTable
     gpus: GpuColumns
+    gang_marks: Sequence[tuple[GangMark, ...]]
+    """By number: the marks by which a pod belongs to others."""
     unreadable: Mapping[PodKey, str]
     """Pods that were left out because a quantity of theirs is none -> the name of their node, empty without one."""
 
     def flags(self, number: Number) -> BoolArray:
         return np.asarray(self.numbers[number] > 0, dtype=np.bool_)
+
+    def marked(self) -> MarkedPods:
+        """Those that belong to others by some mark."""
+        rows = np.flatnonzero(self.numbers[Number.MARKS] >= 0)
+        return MarkedPods(rows, self.numbers[Number.MARKS][rows], self.gang_marks)
 
     def places(self) -> Mapping[PodKey, str]:
         """(namespace, name) -> node name, of all pods that are on one."""

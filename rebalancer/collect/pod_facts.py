@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from rebalancer.collect.classes import class_from_word
+from rebalancer.collect.classes import class_from_word, class_of_marks
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.state.tables import Phase, PodClass, Qos
 
 CLASS_ANNOTATION = "rebalancer.dev/class"
 CLASSES = tuple(PodClass)
 """By number."""
+NO_LABELS: Mapping[str, str] = {}
 _MIRROR = "kubernetes.io/config.mirror"
 _SOURCE = "kubernetes.io/config.source"
 _FROM_API = "api"
@@ -49,6 +50,12 @@ def class_of_annotations(own: Mapping[str, str]) -> ClassWord:
         return _NO_WORD
     found = class_from_word(word)
     return _BAD_WORD if found is None else ClassWord(_CLASS_NUMBERS[found])
+
+
+def called_number(own: Mapping[str, str], labels: Mapping[str, str] | None) -> int:
+    """-1 where no mark of another project says what the pod is for."""
+    found = class_of_marks(own, labels or NO_LABELS)
+    return -1 if found is None else _CLASS_NUMBERS[found]
 
 
 def phase_number(pod: PodWire) -> int:

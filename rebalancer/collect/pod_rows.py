@@ -72,14 +72,19 @@ class Character:
     """Pods whose class annotation names no class."""
 
 
-def character(pods: PodColumns, owned: Ownership, requested: BoolArray) -> Character:
-    """``requested`` (pods,): the pod requests some cpu or memory, for pods whose QoS class is not in their status."""
+def character(pods: PodColumns, owned: Ownership, requested: BoolArray, *, training: IntArray) -> Character:
+    """``requested`` (pods,): the pod requests some cpu or memory, for pods whose QoS class is not in their status. ``training``: rows of
+    members of gangs. The order of what says the class: own words, what makes it system, marks of other projects, gangs, owners."""
     priority, qos, mirror = pods.numbers[Number.PRIORITY], pods.numbers[Number.QOS], pods.flags(Number.STATIC)
     words = [class_from_word(root.annotations.get(CLASS_ANNOTATION)) for root in owned.roots]
     of_workloads = np.array([-1 if word is None else class_number(word) for word in words] + [-1], dtype=np.int64)
     by_owners = np.array([class_number(root.owner_class) for root in owned.roots] + [class_number(PodClass.UNKNOWN)], dtype=np.int64)
     system = mirror | (priority >= SYSTEM_PRIORITY)
-    number = np.where(system, class_number(PodClass.SYSTEM), by_owners[owned.workload])
+    number = by_owners[owned.workload]
+    number[training] = class_number(PodClass.TRAINING)
+    called = pods.numbers[Number.CALLED]
+    number = np.where(called >= 0, called, number)
+    number = np.where(system | (by_owners[owned.workload] == class_number(PodClass.SYSTEM)), class_number(PodClass.SYSTEM), number)
     for said in (of_workloads[owned.workload], pods.numbers[Number.CLASS]):  # the pod's own word has the last say
         number = np.where(said >= 0, said, number)
     return Character(

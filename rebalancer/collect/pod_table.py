@@ -17,14 +17,23 @@ from typing import Any
 import numpy as np
 
 from rebalancer.collect.alike import Alike, same_constraints, same_labels, same_requests
+from rebalancer.collect.annotations import annotations_of
 from rebalancer.collect.constraints import ConstraintTable
-from rebalancer.collect.gangs import scheduling_group
+from rebalancer.collect.gangs.marks import GangMark, gang_marks, scheduling_group
 from rebalancer.collect.gpu.assembling import GpuMemo
 from rebalancer.collect.gpu.clue_table import ClueTable
 from rebalancer.collect.gpu.pod_clues import PodGpu, pod_gpu, without_gpu_annotations
-from rebalancer.collect.owners import annotations_of
 from rebalancer.collect.pod_columns import GpuColumns, Number, PodColumns
-from rebalancer.collect.pod_facts import class_of_annotations, is_ready, is_static, phase_number, qos_number, ready_after, seconds
+from rebalancer.collect.pod_facts import (
+    called_number,
+    class_of_annotations,
+    is_ready,
+    is_static,
+    phase_number,
+    qos_number,
+    ready_after,
+    seconds,
+)
 from rebalancer.collect.pod_requests import RequestTable
 from rebalancer.collect.pod_volumes import pod_volumes
 from rebalancer.collect.samples import PodKey
@@ -77,6 +86,7 @@ class PodTable:
         self._requests = RequestTable()
         self._gpus: list[PodGpu | None] = []
         self._clues = ClueTable()
+        self._marks: dict[tuple[GangMark, ...], int] = {}
         self._memo = GpuMemo()
 
     def read(self, pods: Sequence[PodWire]) -> PodColumns:
@@ -98,6 +108,7 @@ class PodTable:
             (Number.CONSTRAINTS, self._constraints),
             (Number.REQUEST, self._requests),
             (Number.GPU, self._clues),
+            (Number.MARKS, self._marks),
         ):
             if len(table) > _SPARE and len(table) > _TIMES * len(np.unique(self._numbers[number, order])) + _SPARE:
                 return True
@@ -177,16 +188,17 @@ class PodTable:
             self._keys[slot] = namespace, meta.name
             self._owners[slot], self._annotations[slot], self._volumes[slot] = owner, own, pod_volumes(pod)
             self._restart_policies[slot] = pod.spec.restart_policy or "Always"
-            self._groups[slot] = scheduling_group(pod, own)
-            request = reading.request(pod)
-            numbers.append(self._numbers_of(pod, own, owner, reading, request, self._gpu_number(slot, pod, said, request)))
+            marks = gang_marks(pod, own, owner)
+            self._groups[slot] = scheduling_group(marks)
+            request, mark = reading.request(pod), self._marks.setdefault(marks, len(self._marks)) if marks else -1
+            numbers.append(self._numbers_of(pod, own, owner, reading, request, self._gpu_number(slot, pod, said, request), mark))
             times.append((seconds(meta.creation_timestamp), seconds(pod.status.start_time), ready_after(pod)))
         slots = [slot for slot, _ in changed]
         self._numbers[:, slots] = np.array(numbers, dtype=np.int32).T
         self._times[:, slots] = np.array(times, dtype=np.float64).T
 
     def _numbers_of(
-        self, pod: PodWire, own: Mapping[str, str], owner: OwnerWire | None, reading: _Reading, request: int, gpu: int
+        self, pod: PodWire, own: Mapping[str, str], owner: OwnerWire | None, reading: _Reading, request: int, gpu: int, mark: int
     ) -> tuple[int, ...]:
         """In the order of `Number`."""
         node, word = pod.spec.node_name, class_of_annotations(own)
@@ -205,6 +217,8 @@ class PodTable:
             reading.labels(pod),
             reading.constraints(pod),
             gpu,
+            mark,
+            called_number(own, pod.metadata.labels),
         )
 
     def _gpu_number(self, slot: int, pod: PodWire, annotations: Mapping[str, str], request: int) -> int:
@@ -262,6 +276,7 @@ class PodTable:
             constraints=self._constraints,
             requests=self._requests,
             gpus=self._gpu_columns(order),
+            gang_marks=tuple(self._marks),
             unreadable=unreadable,
         )
 

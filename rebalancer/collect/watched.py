@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -111,11 +111,14 @@ class WatchedCluster:
 
     def read(self, *, deadline: Deadline) -> ClusterObjects:
         """All objects as they are now. Raises as `read_cluster`."""
-        objects = gather(_Reader(self, deadline))
+        return gather(_Reader(self, deadline), table=self._pod_table)
+
+    def _pod_table(self) -> PodTable:
+        """The table of the pods of this epoch; called once they are read."""
         epoch = self._watched[PODS].table.epoch if PODS in self._watched else 0
         if self._pods[0] != epoch:
             self._pods = (epoch, PodTable())
-        return replace(objects, columns=self._pods[1].read(objects.pods))
+        return self._pods[1]
 
     def known(self, resource: Resource[T]) -> tuple[list[T], Mapping[str, int]] | None:
         """What is known of a watched resource without asking; None when only a list can tell. Any thread."""

@@ -1,4 +1,4 @@
-"""What the owner of a pod says about moving it: this project's annotation and those of its peers, read one way.
+"""What the owner of a pod says about moving it: this project's annotation, those of its peers and the markers of schedulers, read one way.
 
 `"false"` means false in every one of them. A value that is neither true nor false is never taken for permission: it protects, and the
 sentence says so. A pod and its workload may both speak; one word of protection is enough. Opting in lifts only what asks for opting in; it
@@ -19,6 +19,16 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 KARPENTER = ("karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict", "karpenter.sh/do-not-consolidate")
 EVICTION_COST = "scheduling.koordinator.sh/eviction-cost"
 NEVER_AT_THIS_COST = 2_147_483_647
+VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
+KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
+KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
+KOORDINATOR_EVICTION = "koordinator.sh/eviction-enabled"
+PREEMPTIBLE_WORDS: Mapping[str, str] = {
+    VOLCANO_PREEMPTABLE: "true",
+    KAI_PREEMPTIBILITY: "preemptible",
+    KOORDINATOR_PREEMPTIBLE: "true",
+}
+"""Key -> what it says on a pod that its scheduler may take away."""
 
 _OPT_IN_KEYS = (EVICT, DESCHEDULER_EVICT)
 
@@ -67,6 +77,14 @@ def _cost(key: str, value: str) -> str:
     return f"{key} is {cost}, the cost that forbids eviction" if cost >= NEVER_AT_THIS_COST else ""
 
 
+def _preemptibility(key: str, value: str) -> str:
+    if value == "preemptible":
+        return ""
+    if value == "non-preemptible":
+        return f'{key} is "{value}"'
+    return f'{key} is "{value}", which is neither "preemptible" nor "non-preemptible", so it protects'
+
+
 _READERS: Mapping[str, Callable[[str, str], str]] = {
     EVICT: _permission,
     DESCHEDULER_EVICT: _permission,
@@ -75,6 +93,13 @@ _READERS: Mapping[str, Callable[[str, str], str]] = {
     **dict.fromkeys(KARPENTER, _prohibition),
     EVICTION_COST: _cost,
 }
+_LABEL_READERS: Mapping[str, Callable[[str, str], str]] = {
+    VOLCANO_PREEMPTABLE: _permission,
+    KAI_PREEMPTIBILITY: _preemptibility,
+    KOORDINATOR_PREEMPTIBLE: _permission,
+    KOORDINATOR_EVICTION: _permission,
+}
+"""Markers of schedulers: labels or annotations of the pod, by system and version."""
 READ_KEYS = frozenset(_READERS)
 """Every annotation key that a gate reads, on pods and on workloads."""
 
@@ -84,6 +109,11 @@ def read_consent(state: ClusterState, pod: int) -> Consent:
     of_pod = state.pods.annotations[pod]
     workload = int(state.pods.workload[pod])
     of_workload = state.workloads.annotations[workload] if workload >= 0 else {}
+    labels = state.label_sets[int(state.pods.labels[pod])]
+    for key, read in _LABEL_READERS.items():
+        for value, where in ((of_pod.get(key), "annotation"), (labels.get(key), "label")):
+            if value is not None and (objection := read(key, value)):
+                return Consent(protection=f"the pod's {where} {objection}")
     if not of_pod and not of_workload:
         return SILENT
     for said, where in ((of_pod, "pod"), (of_workload, "workload")):
@@ -94,3 +124,9 @@ def read_consent(state: ClusterState, pod: int) -> Consent:
                 return Consent(protection=f"the {where}'s annotation {objection}")
     said_yes = [key for key in _OPT_IN_KEYS if "true" in (of_pod.get(key), of_workload.get(key))]
     return Consent(opted_in=bool(said_yes), by_own_annotation=EVICT in said_yes)
+
+
+def called_preemptible(state: ClusterState, pod: int) -> bool:
+    """Whether a marker of some scheduler says that the pod may be taken away."""
+    own, labels = state.pods.annotations[pod], state.label_sets[int(state.pods.labels[pod])]
+    return any(word in (own.get(key), labels.get(key)) for key, word in PREEMPTIBLE_WORDS.items())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 
+from rebalancer.guard.gang_rules import GangRules
 from rebalancer.guard.headcount import Headcount
 from rebalancer.guard.measured import Measured, judged_by_policy, measured_pods
 from rebalancer.guard.windows import Streak, Window, evictions_within, last_move_by_node, workload_streaks
@@ -53,6 +54,9 @@ class Booked:
     by_tenant: Counter[int] = field(default_factory=Counter)
     by_budget: Counter[int] = field(default_factory=Counter)
     """Row of the disruption budget -> disruptions that the plan consumes."""
+    by_gang: Counter[int] = field(default_factory=Counter)
+    whole_gangs: set[int] = field(default_factory=set)
+    """Gangs that the plan moves, or tries to move, with all their members."""
     pods: set[int] = field(default_factory=set)
 
     def copy(self) -> Booked:
@@ -64,6 +68,8 @@ class Booked:
             by_workload=self.by_workload.copy(),
             by_tenant=self.by_tenant.copy(),
             by_budget=self.by_budget.copy(),
+            by_gang=self.by_gang.copy(),
+            whole_gangs=self.whole_gangs.copy(),
             pods=self.pods.copy(),
         )
 
@@ -92,6 +98,17 @@ class Scene:
     def headcount(self) -> Headcount:
         settle_s = max(self.spec.cooldown.workload, self.spec.breaker.pending_after)
         return Headcount(self.state, settle_s)
+
+    @cached_property
+    def gang_rules(self) -> GangRules:
+        return GangRules(self.state, self.spec, self.mode)
+
+    def follows_its_gang(self, pod: int) -> bool:
+        """Whether the plan moves the pod's whole gang and has booked others of it already: its work stands still anyhow."""
+        if not self.booked.whole_gangs:
+            return False
+        gang = self.gang_rules.of_pod(pod)
+        return gang in self.booked.whole_gangs and self.booked.by_gang[gang] > 0
 
     @cached_property
     def measured(self) -> Measured:
@@ -181,4 +198,7 @@ def book(candidate: Candidate, scene: Scene) -> None:
         booked.by_tenant[tenant] += 1
     for budget in state.pods.budgets[candidate.pod]:
         booked.by_budget[budget] += disruption_cost(state, candidate.pod, budget)
+    gang = state.gangs.of_pod(candidate.pod)
+    if gang >= 0:
+        booked.by_gang[gang] += 1
     booked.pods.add(candidate.pod)

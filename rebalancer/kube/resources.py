@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from rebalancer.kube.lists import Resource
@@ -18,6 +18,7 @@ from rebalancer.kube.wire import (
 )
 from rebalancer.kube.wire_devices import DeviceClaimWire, NodeDevicesWire, ResourceSliceWire
 from rebalancer.kube.wire_events import EventWire
+from rebalancer.kube.wire_gangs import NativePodGroupWire, NativeWorkloadWire, PodGroupWire, TrainingJobWire
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.kube.wire_steering import BoundPodWire, ConfigMapWire, NodeLoadWire
 from rebalancer.kube.wire_workloads import DaemonSetWire, DeploymentWire, JobWire, ReplicaSetWire, StatefulSetWire
@@ -48,6 +49,36 @@ RESOURCE_SLICES: Final = tuple(
     for version in ("v1", "v1beta1")
 )
 NODE_DEVICES: Final = Resource(name="devices", path="/apis/scheduling.koordinator.sh/v1alpha1/devices", item=NodeDevicesWire)
+POD_GROUPS: Final = {
+    "coscheduling": Resource(name="podgroups", path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups", item=PodGroupWire),
+    "koordinator": Resource(name="podgroups", path="/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups", item=PodGroupWire),
+    "volcano": Resource(name="podgroups", path="/apis/scheduling.volcano.sh/v1beta1/podgroups", item=PodGroupWire),
+    "kai": Resource(name="podgroups", path="/apis/scheduling.run.ai/v2alpha2/podgroups", item=PodGroupWire),
+}
+"""By whose they are."""
+NATIVE_POD_GROUPS: Final = tuple(
+    Resource(name="podgroups", path=f"/apis/scheduling.k8s.io/{version}/podgroups", item=NativePodGroupWire)
+    for version in ("v1beta1", "v1alpha2")
+)
+NATIVE_WORKLOADS: Final = tuple(
+    Resource(name="workloads", path=f"/apis/scheduling.k8s.io/{version}/workloads", item=NativeWorkloadWire)
+    for version in ("v1beta1", "v1alpha2", "v1alpha1")
+)
+TRAINING_JOBS: Final = {
+    kind: tuple(
+        Resource(name=f"{kind.lower()}s", path=f"/apis/kubeflow.org/{version}/{kind.lower()}s", item=TrainingJobWire)
+        for version in versions
+    )
+    for kind, versions in {
+        "PyTorchJob": ("v1",),
+        "TFJob": ("v1",),
+        "MPIJob": ("v2beta1", "v1"),
+        "XGBoostJob": ("v1",),
+        "PaddleJob": ("v1",),
+        "JAXJob": ("v1",),
+    }.items()
+}
+"""By kind of the owner; newest version first."""
 NODE_LOADS: Final = Resource(name="nodes", path="/api/v1/nodes", item=NodeLoadWire)
 """Nodes as the extender reads them."""
 BOUND_PODS: Final = Resource(name="pods", path="/api/v1/pods", item=BoundPodWire, query=(("fieldSelector", "spec.nodeName!="),))
@@ -93,5 +124,12 @@ def one_config_map(*, namespace: str, name: str) -> Resource[ConfigMapWire]:
     return Resource(name="configmaps", path=path, item=ConfigMapWire, query=(("fieldSelector", f"metadata.name={name}"),))
 
 
-OPTIONAL_LISTS: Final = (DEVICE_CLAIMS[0], RESOURCE_SLICES[0], NODE_DEVICES)
+OPTIONAL_LISTS: Final[tuple[Resource[Any], ...]] = (DEVICE_CLAIMS[0], RESOURCE_SLICES[0], NODE_DEVICES)
 """What is listed where the API has it and a pod or node points to it: devices by claim, and koordinator's."""
+GANG_LISTS: Final[tuple[Resource[Any], ...]] = (
+    *POD_GROUPS.values(),
+    NATIVE_POD_GROUPS[0],
+    NATIVE_WORKLOADS[0],
+    *(versions[0] for versions in TRAINING_JOBS.values()),
+)
+"""The same for pods that belong together: their groups, and jobs of distributed training."""

@@ -1,4 +1,5 @@
-"""The metadata of pods on the wire: as of every object, with the annotations by which GPUs are asked for and given away.
+"""The metadata of pods on the wire: as of every object, with the annotations by which GPUs are asked for and given away, and those by
+which pods belong together or may be taken away.
 
 Only pods carry them, so only pods pay for looking. To read another one, add it to a map here, and to `rebalancer.gpu` whatever reads it.
 """
@@ -42,6 +43,22 @@ _KEYS = {
     "volcano_phase": "volcano.sh/bind-phase",
     "volcano_index": "volcano.sh/gpu-index",
     "koordinator_devices": "scheduling.koordinator.sh/device-allocated",
+    "koordinator_minimum": "gang.scheduling.koordinator.sh/min-available",
+    "pod_group": "scheduling.x-k8s.io/pod-group",
+    "light_group": "pod-group.scheduling.sigs.k8s.io",
+    "light_group_name": "pod-group.scheduling.sigs.k8s.io/name",
+    "light_group_minimum": "pod-group.scheduling.sigs.k8s.io/min-available",
+    "kueue_group": "kueue.x-k8s.io/pod-group-name",
+    "kueue_group_total": "kueue.x-k8s.io/pod-group-total-count",
+    "kueue_group_serving": "kueue.x-k8s.io/pod-group-serving",
+    "worker_group_size": "leaderworkerset.sigs.k8s.io/size",
+    "job_index": "batch.kubernetes.io/job-completion-index",
+    "volcano_preemptable": "volcano.sh/preemptable",
+    "volcano_cooldown": "volcano.sh/cooldown-time",
+    "kai_preemptibility": "kai.scheduler/preemptibility",
+    "koordinator_preemptible": "quota.scheduling.koordinator.sh/preemptible",
+    "koordinator_eviction": "koordinator.sh/eviction-enabled",
+    "ray_fault_tolerant": "ray.io/ft-enabled",
 }
 
 
@@ -80,6 +97,22 @@ class PodAnnotationsWire(AnnotationsWire, frozen=True, gc=False, omit_defaults=T
     volcano_phase: str | None = None
     volcano_index: str | None = None
     koordinator_devices: str | None = None
+    koordinator_minimum: str | None = None
+    pod_group: str | None = None
+    light_group: str | None = None
+    light_group_name: str | None = None
+    light_group_minimum: str | None = None
+    kueue_group: str | None = None
+    kueue_group_total: str | None = None
+    kueue_group_serving: str | None = None
+    worker_group_size: str | None = None
+    job_index: str | None = None
+    volcano_preemptable: str | None = None
+    volcano_cooldown: str | None = None
+    kai_preemptibility: str | None = None
+    koordinator_preemptible: str | None = None
+    koordinator_eviction: str | None = None
+    ray_fault_tolerant: str | None = None
 
 
 NO_ANNOTATIONS = PodAnnotationsWire()

@@ -127,6 +127,12 @@ class SchedulingGroupWire(msgspec.Struct, frozen=True, gc=False, rename="camel")
     pod_group_name: str | None = None
 
 
+class WorkloadRefWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str | None = None
+
+
 class PodSpecWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     containers: tuple[ContainerWire, ...] | None = None
     init_containers: tuple[ContainerWire, ...] | None = None
@@ -143,6 +149,7 @@ class PodSpecWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resource_claims: tuple[ResourceClaimWire, ...] | None = None
     restart_policy: str | None = None
     scheduling_group: SchedulingGroupWire | None = None
+    workload_ref: WorkloadRefWire | None = None
 
 
 class PodConditionWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -107,6 +107,7 @@ class JobSpecWire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     completions: int | None = None
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
+    completion_mode: str | None = None
     pod_failure_policy: FailurePolicyWire | None = None
 
 

@@ -103,17 +103,21 @@ class ClassRules(Strict):
     """What may be done with the pods of each class: moved, marked as candidates in annotate mode only, or nothing."""
 
     serving: Literal["allow", "annotate", "refuse"] = "allow"
-    """Pods of Deployments, ReplicaSets and StatefulSets."""
+    """Pods of Deployments, ReplicaSets and StatefulSets, of RayServices and LeaderWorkerSets, and what KServe, Knative, Seldon or llm-d
+    serve."""
     batch: Literal["allow", "annotate", "refuse"] = "allow"
-    """Pods of Jobs and CronJobs."""
+    """Pods of Jobs and CronJobs that are no gang."""
     experiment: Literal["allow", "annotate", "refuse"] = "allow"
-    """Pods of Notebooks."""
+    """Pods of Notebooks, JupyterHub, dev workspaces and RayClusters of nobody's job."""
     training: Literal["allow", "annotate", "refuse"] = "annotate"
-    """Pods of distributed training: PyTorchJob, MPIJob, RayJob, TrainJob, JobSet and their kin."""
+    """Pods of distributed training: PyTorchJob, MPIJob, RayJob, TrainJob, JobSet and their kin, and members of gangs that nothing else
+    names. Under ``annotate`` those still move that are annotated ``rebalancer.dev/checkpointed: "true"`` or surplus of an elastic job."""
     system: Literal["allow", "annotate", "refuse"] = "refuse"
     """Pods of DaemonSets, static pods, and pods of system-cluster-critical priority and above."""
     unknown: Literal["allow", "annotate", "refuse"] = "allow"
     """Pods of owners of any other kind; ``rebalancer.dev/class`` on pod or workload says what they are."""
+    unknown_gpu: Literal["allow", "annotate", "refuse"] = "annotate"
+    """Those of them that ask for GPUs, where this is stricter: nobody says what is lost when they begin anew."""
 
 
 class Victims(Strict):
@@ -131,10 +135,17 @@ class Victims(Strict):
     """Whether pods with a persistent volume claim may move."""
     classes: ClassRules = ClassRules()
     """What may be done with pods by what they are for."""
+    gangs: Literal["refuse", "checkpointed", "whole"] = "checkpointed"
+    """Whether gangs may move. A gang moves whole, when every member has a place, or not at all; only members above its minimum go alone.
+    ``checkpointed``: whole gangs whose members are all annotated ``rebalancer.dev/checkpointed``, and surplus; ``whole``: others too, if
+    their class may move; ``refuse``: neither gangs nor their surplus."""
     namespaces: Names = Names()
     """In which namespaces pods may move."""
     require_opt_in: bool = False
     """Move only pods (or workloads) that are annotated ``rebalancer.dev/evict: "true"``."""
+    require_preemptible: bool = False
+    """Move only pods that their scheduler calls preemptible: ``volcano.sh/preemptable``, ``kai.scheduler/preemptibility`` or
+    ``quota.scheduling.koordinator.sh/preemptible``."""
     schedulers: tuple[str, ...] = Field(default=("default-scheduler",), min_length=1)
     """Schedulers whose choice of a node can be predicted by the stock scores; pods of any other are never moved."""
     bare_pods: Literal["refuse"] = "refuse"

@@ -25,7 +25,7 @@ from rebalancer.report.checks import Check, CheckReport, CheckStatus
 from rebalancer.runtime.clock import Clock, SystemClock
 from rebalancer.runtime.hint_readiness import hints_unready
 from rebalancer.runtime.observe import observe, require_coverage
-from rebalancer.runtime.rights import Right, lease_rights, optional_rights, reading_rights, writing_rights
+from rebalancer.runtime.rights import Right, gang_rights, lease_rights, optional_rights, reading_rights, writing_rights
 from rebalancer.runtime.session import Connections, Session, connected
 from rebalancer.runtime.stopwatch import Stopwatch
 from rebalancer.state.cluster import ClusterState
@@ -138,6 +138,11 @@ def _check_rights(session: Session, client: KubeClient, checks: _Checks, deadlin
             checks.fail("rights", f"may not {right.words}", f"add the rule {right.rule}", exit_status=4)
     for right in _missing(client, optional_rights(), deadline):
         checks.warn("rights", f"may not {right.words}, so GPUs that are handed out in that way are not known", f"add the rule {right.rule}")
+    if gangs := _missing(client, gang_rights(), deadline):
+        more = f" and {len(gangs) - 1} more kinds of groups and jobs" if len(gangs) > 1 else ""
+        rules = ", ".join(right.rule for right in gangs)
+        words = f"may not {gangs[0].words}{more}, so a gang of theirs counts as needing all of its members"
+        checks.warn("rights", words, f"where pods carry their marks, add {rules}")
     if all(right.verb == "watch" for right in missing):
         checks.ok("rights", "may read everything that a cycle reads")
     missing = _missing(client, lease_rights(namespace=namespace, lease=lease), deadline)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rebalancer.kube import admission
 from rebalancer.kube.announcements import GROUP, PLURAL
 from rebalancer.kube.gpu_sharing import UNHEALTHY_NAMESPACE
+from rebalancer.kube.lists import Resource
 from rebalancer.kube.operations import describe
-from rebalancer.kube.resources import ALL_LISTS, OPTIONAL_LISTS, WATCHED
+from rebalancer.kube.resources import ALL_LISTS, GANG_LISTS, OPTIONAL_LISTS, WATCHED
 from rebalancer.policy.model import Mode, Spec
 
 LEASE = "rebalancer"
@@ -94,7 +96,16 @@ def reading_rights() -> tuple[Right, ...]:
 
 def optional_rights() -> tuple[Right, ...]:
     """List of what only GPUs need, and only some of their schemes: a cycle does without, and says so."""
-    operations = [describe("GET", resource.path) for resource in OPTIONAL_LISTS]
+    return _list_rights(OPTIONAL_LISTS)
+
+
+def gang_rights() -> tuple[Right, ...]:
+    """List of what says how many pods belong together: a cycle does without, and takes all members of a group to be needed."""
+    return _list_rights(GANG_LISTS)
+
+
+def _list_rights(resources: Sequence[Resource[Any]]) -> tuple[Right, ...]:
+    operations = [describe("GET", resource.path) for resource in resources]
     return tuple(Right("list", operation.group, operation.resource) for operation in operations)
 
 
@@ -105,7 +116,7 @@ def roles_for(
 
     ``announcement``: the name of that of placement hints; empty: that of the Lease.
     """
-    roles = [Role("observe", (*reading_rights(), *optional_rights()))]
+    roles = [Role("observe", (*reading_rights(), *optional_rights(), *gang_rights()))]
     acting, steering = mode is not Mode.DRY_RUN, spec.steering
     marks = [Right("patch", "", "pods")] if mode is Mode.ANNOTATE else []
     if (mode is Mode.EVICT and steering.soft_taint) or (acting and steering.annotate_nodes != "none"):

@@ -18,6 +18,7 @@ from hashlib import blake2b
 
 from rebalancer.state.cluster import ClusterState, Coverage
 from rebalancer.state.devices import Gpus
+from rebalancer.state.gangs import Gangs
 from rebalancer.state.gpu import GpuAsk
 from rebalancer.state.scheduling import (
     Constraints,
@@ -68,6 +69,7 @@ def anonymize(state: ClusterState, *, salt: str) -> ClusterState:
         tenants=tuple(map(names.text, state.tenants)),
         coverage=_coverage(state.coverage),
         gpus=_gpus(state.gpus, names),
+        gangs=_gangs(state.gangs, names),
     )
 
 
@@ -136,6 +138,7 @@ def _object_names(state: ClusterState) -> Iterator[str]:
     yield from (budget.name for budget in state.budgets)
     yield from state.tenants
     yield from state.pods.scheduling_group
+    yield from state.gangs.names
     for volumes in state.pods.volumes:
         yield from volumes.local
         yield from volumes.claims
@@ -303,6 +306,10 @@ def _gpus(gpus: Gpus, names: _Pseudonyms) -> Gpus:
             for each in gpus.faults
         ),
     )
+
+
+def _gangs(gangs: Gangs, names: _Pseudonyms) -> Gangs:
+    return replace(gangs, namespaces=tuple(map(names.text, gangs.namespaces)), names=tuple(map(names.text, gangs.names)))
 
 
 def _ask(ask: GpuAsk, names: _Pseudonyms) -> GpuAsk:

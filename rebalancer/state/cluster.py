@@ -8,6 +8,7 @@ from functools import cached_property
 
 from rebalancer.state.arrays import FloatArray
 from rebalancer.state.devices import NO_GPUS, Gpus
+from rebalancer.state.gangs import NO_GANGS, Gangs
 from rebalancer.state.scheduling import Constraints, LabelSet
 from rebalancer.state.tables import Budget, Nodes, Pods, Signal, WorkloadRef, Workloads
 
@@ -85,6 +86,9 @@ class ClusterState:
     """None: it was not asked for."""
     gpus: Gpus = NO_GPUS
     """What is asked for and held of GPUs; empty where there is none, and in snapshots that were taken before there were such tables."""
+
+    gangs: Gangs = NO_GANGS
+    """Which pods live and die together; not told in snapshots that were taken before there was such a table."""
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:

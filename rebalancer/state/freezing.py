@@ -21,6 +21,7 @@ def freeze(state: ClusterState) -> ClusterState:
         state.gpus.held,
         state.gpus.use,
         state.gpus.held_use,
+        state.gangs,
     ):
         for column in fields(table):
             value = getattr(table, column.name)

@@ -114,6 +114,7 @@ def _check(state: ClusterState) -> None:
         if index.size and (index.min() < least or index.max() >= count):
             raise SnapshotError(f"it is damaged: {name} points at a row that is not there", remedy=_AGAIN)
     _check_gpus(state)
+    _check_gangs(state)
 
 
 def _check_gpus(state: ClusterState) -> None:
@@ -139,6 +140,18 @@ def _check_gpus(state: ClusterState) -> None:
             raise SnapshotError(f"it is damaged: {name} points at a row that is not there", remedy=_AGAIN)
         if least_step is not None and index.size > 1 and np.diff(index).min() < least_step:
             raise SnapshotError(f"it is damaged: {name} is not in order", remedy=_AGAIN)
+
+
+def _check_gangs(state: ClusterState) -> None:
+    gangs = state.gangs
+    columns = (gangs.systems, gangs.namespaces, gangs.sources, gangs.elastic, gangs.minimum, gangs.backoff_limit)
+    if any(len(column) != len(gangs) for column in columns) or len(gangs.pod) != len(gangs.gang):
+        raise SnapshotError("it is damaged: the columns of gangs have different lengths", remedy=_AGAIN)
+    for name, index, count in (("gangs.pod", gangs.pod, len(state.pods.names)), ("gangs.gang", gangs.gang, len(gangs))):
+        if index.size and (index.min() < 0 or index.max() >= count):
+            raise SnapshotError(f"it is damaged: {name} points at a row that is not there", remedy=_AGAIN)
+    if gangs.pod.size > 1 and np.diff(gangs.pod).min() < 1:
+        raise SnapshotError("it is damaged: gangs.pod is not in order", remedy=_AGAIN)
 
 
 def _check_lengths(name: str, table: Nodes | Pods | Workloads | Devices | DevicePods | DeviceUse | HeldUse, rows: int) -> None:

@@ -270,7 +270,10 @@ def test_the_launcher_job_of_a_training_operator_is_training() -> None:
         ("PyTorchJob", PodClass.TRAINING),
         ("RayJob", PodClass.TRAINING),
         ("Notebook", PodClass.EXPERIMENT),
-        ("LeaderWorkerSet", PodClass.UNKNOWN),
+        ("LeaderWorkerSet", PodClass.SERVING),
+        ("RayService", PodClass.SERVING),
+        ("RayCluster", PodClass.EXPERIMENT),
+        ("Rollout", PodClass.UNKNOWN),
         ("StatefulSet", PodClass.SERVING),
     ],
 )

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 
 from rebalancer.collect.cluster import ClusterObjects, node_directory, read_cluster
+from rebalancer.collect.gangs.objects import GangObjects
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.lists import Page, Resource
 from rebalancer.kube.resources import ALL_LISTS
 from rebalancer.kube.wire import NodeWire
 from rebalancer.kube.wire_pods import PodWire
+from rebalancer.state.gangs import GangSystem
 from tests.collect_cluster.objects import Json, decoded, meta, node, owner, pod
 
 KUBE_SYSTEM: Json = {"metadata": meta("kube-system", namespace=None)}
@@ -120,6 +122,37 @@ def test_what_only_gpus_need_ends_no_reading(missing: str) -> None:
         assert found.gpus.claims == ()
         assert [name for name, _ in server.asked].count("resourceclaims") == 2, "the older version was tried as well"
         assert found.odd == {}
+
+
+IN_A_GROUP = pod("x", on="n1", annotations={"scheduling.k8s.io/group-name": "g"})
+
+
+def test_groups_of_pods_are_listed_where_a_pod_carries_the_mark() -> None:
+    """Of that scheduler alone, and of none where no pod is in a group."""
+    objects = {"namespaces": [KUBE_SYSTEM], "nodes": [node("n1")], "podgroups": [{"metadata": meta("g"), "spec": {"minMember": 4}}]}
+    server = _Server({**objects, "pods": [IN_A_GROUP]})
+    assert [group.spec.min_member for group in _read(server).gangs.groups[GangSystem.VOLCANO]] == [4]
+    assert [name for name, _ in server.asked].count("podgroups") == 1
+    plain = _Server({**objects, "pods": [pod("x", on="n1")]})
+    assert _read(plain).gangs == GangObjects()
+    assert "podgroups" not in {name for name, _ in plain.asked}
+
+
+def test_the_job_of_a_training_pod_is_listed_by_its_kind() -> None:
+    """MPIJobs in their newer version first."""
+    worker = pod("x", on="n1", owner=owner("MPIJob", "m", api_version="kubeflow.org/v2beta1"))
+    server = _Server({"namespaces": [KUBE_SYSTEM], "nodes": [node("n1")], "pods": [worker], "mpijobs": [{"metadata": meta("m")}]})
+    assert [job.metadata.name for job in _read(server).gangs.training_jobs["MPIJob"]] == ["m"]
+    assert {"mpijobs"} == {name for name, _ in server.asked if name.endswith("jobs")} - {"jobs", "cronjobs"}
+
+
+@pytest.mark.parametrize(("missing", "expected"), [("forbidden", ("podgroups.scheduling.volcano.sh",)), ("absent", ())])
+def test_groups_that_cannot_be_listed_end_no_reading(missing: str, expected: tuple[str, ...]) -> None:
+    """A missing right is told; a cluster that has no such API needs none."""
+    server = _Server({"namespaces": [KUBE_SYSTEM], "nodes": [node("n1")], "pods": [IN_A_GROUP]}, **{missing: "podgroups"})
+    found = _read(server)
+    assert found.gangs.forbidden == expected
+    assert found.odd == {}
 
 
 def test_objects_that_could_not_be_read_are_counted_by_list() -> None:

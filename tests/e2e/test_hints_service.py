@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rebalancer.runtime.rights import optional_rights
+from rebalancer.runtime.rights import gang_rights, optional_rights
 from rebalancer.units import format_time
 from tests.deploy.charts import kustomized
 from tests.e2e import test_rights as rights
@@ -145,7 +145,7 @@ def test_the_roles_of_a_policy_with_hints_are_enough_and_not_too_much(plane: Con
         assert [line["result"] for line in process.messages("ungated")] == ["hinted"] * len(process.messages("move"))
         assert refused == []
         assert used - granted == set()
-        optional = {(right.verb, right.group, right.path) for right in optional_rights()}  # no claims, no koordinator here
+        optional = {(right.verb, right.group, right.path) for right in (*optional_rights(), *gang_rights())}  # none of their objects here
         renewing = ("update", "rebalancer.dev", "hintannouncements")  # an announcement may be over before there is anything to change
         assert granted - used <= optional | {renewing}
 

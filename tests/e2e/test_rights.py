@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rebalancer.policy.model import Mode
-from rebalancer.runtime.rights import LEASE, optional_rights
+from rebalancer.runtime.rights import LEASE, gang_rights, optional_rights
 from tests.deploy.charts import kustomized
 from tests.e2e.api import Json, until
 from tests.e2e.audit import Audit, audited
@@ -121,5 +121,5 @@ def test_the_roles_of_a_mode_are_enough_and_not_too_much(watched: Watched, mode:
     scenario.shows(f"{mode.value}: {len(used)} of {len(granted)} powers used")
     assert refused == []
     assert used - granted == set()
-    optional = {(right.verb, right.group, right.path) for right in optional_rights()}  # no claims, no koordinator here
+    optional = {(right.verb, right.group, right.path) for right in (*optional_rights(), *gang_rights())}  # none of their objects here
     assert granted - used - optional == (set() if mode is Mode.EVICT else RECHECKS)

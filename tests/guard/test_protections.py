@@ -121,7 +121,10 @@ def test_a_namespace_is_open_otherwise(names: Names, namespace: str) -> None:
 def test_a_class_that_may_only_be_annotated_is_refused_where_pods_are_evicted(mode: Mode) -> None:
     """A dry run answers as evict mode would."""
     scene = scene_of(state_with(measured("train-0", pod_class=PodClass.TRAINING)), mode=mode)
-    assert reason("pod-class", scene) == "pods of class training are only annotated, never evicted (policy victims.classes.training)"
+    assert reason("pod-class", scene) == (
+        "pods of class training are only annotated, never evicted (policy victims.classes.training), "
+        'unless they are annotated rebalancer.dev/checkpointed: "true"'
+    )
 
 
 def test_a_class_that_may_only_be_annotated_passes_in_annotate_mode() -> None:

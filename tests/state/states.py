@@ -25,6 +25,7 @@ from rebalancer.state.scheduling import (
 )
 from rebalancer.state.tables import JobRules, Phase, PodClass, PodVolumes, ResourceClaim
 from tests.support.builder import budget, cluster, node, pod, workload
+from tests.support.gangs import gang
 from tests.support.gpus import gpu, mig, part, unknown_ask, virtual
 
 WEB = Selector((Requirement("app", "In", ("secret-web",)),))
@@ -92,6 +93,7 @@ def rich_state() -> ClusterState:
                 annotations={"rebalancer.dev/evict": "false", "rebalancer.dev/class": "training", "odd": "secret-odd"},
                 volumes=PodVolumes(("secret-scratch",), ("secret-claim",), (ResourceClaim("secret-gpu", True),)),
                 scheduling_group="secret-gang",
+                gang="secret-job-set",
                 tenant="secret-tenant",
                 pod_class=PodClass.TRAINING,
                 gpu=[
@@ -108,6 +110,7 @@ def rich_state() -> ClusterState:
             workload("secret-job", kind="Job", namespace="secret-ns", replicas=math.nan, job=JobRules(math.inf, 1, True), ordered=True),
         ],
         budgets=[budget("secret-pdb", namespace="secret-ns", stale=True)],
+        gangs=[gang("secret-job-set", namespace="secret-ns", minimum=2, elastic=True)],
         gpu_faults=[
             DeviceFault(
                 "secret-node-1", "secret-ns/secret-web-1", Scheme.HAMI, FaultReason.WRONG_NODE, "pod secret-ns/secret-web-1 is lost"

@@ -136,6 +136,14 @@ def _a_device_without_a_model(state: Document) -> None:
     state["gpus"]["devices"]["models"].pop()
 
 
+def _a_member_that_is_not_there(state: Any) -> None:
+    state["gangs"]["pod"]["values"][0] = 99
+
+
+def _a_gang_without_a_minimum(state: Any) -> None:
+    state["gangs"]["minimum"] = {"shape": [0], "values": []}
+
+
 def _an_ask_that_is_not_there(state: Document) -> None:
     state["gpus"]["ask"]["values"][0] = 7
 
@@ -159,6 +167,8 @@ def _true_for_a_row(state: Document) -> None:
         (_devices_out_of_order, "gpus.devices.node"),
         (_a_device_without_a_model, "gpus.devices.models"),
         (_an_ask_that_is_not_there, "gpus.ask"),
+        (_a_member_that_is_not_there, "gangs.pod"),
+        (_a_gang_without_a_minimum, "gangs"),
     ],
 )
 def test_damage_inside_is_refused_and_located(damage: Callable[[Document], None], place: str) -> None:

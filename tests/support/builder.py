@@ -5,7 +5,7 @@
         pods=[pod("web-1", on="hot", workload="web", cpu=1, uses={"cpu": 2.0})],
     )
 
-GPUs of nodes and asks of pods are written with `tests.support.gpus`.
+GPUs of nodes and asks of pods are written with `tests.support.gpus`, gangs with `tests.support.gangs`.
 
 Every pod gets a workload of three ready replicas unless ``workload=None`` (bare) or an explicit `workload(...)` says otherwise. A node
 without ``load`` or ``usage`` uses what its pods use. A pod without ``uses`` is unmeasured.
@@ -36,6 +36,7 @@ from rebalancer.state.tables import (
     Workloads,
 )
 from rebalancer.units import parse_quantity
+from tests.support.gangs import GangSpec, gang_table
 from tests.support.gpus import DeviceSpec, Holds, PodGpus, gpu_tables
 
 NOW = 1_750_000_000.0
@@ -101,6 +102,7 @@ class PodSpec:
     budgets: Sequence[str] = ()
     restart_policy: str = "Always"
     scheduling_group: str = ""
+    gang: str = ""
     tenant: str | None = None
     uid: str | None = None
     gpu: GpuAsk | Sequence[GpuAsk] = ()
@@ -197,6 +199,7 @@ def cluster(
     signals: Sequence[Signal] = (CPU, MEMORY),
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
     gpu_faults: Sequence[DeviceFault] = (),
+    gangs: Sequence[GangSpec] = (),
     at: float = NOW,
     window_s: float = 300.0,
     step_s: float = 60.0,
@@ -357,6 +360,7 @@ def cluster(
         coverage=Coverage(nodes=known_nodes, pods=known_pods, oldest_sample_s={s.name: 30.0 for s in signals}, dropped={}),
         window_s=window_s,
         step_s=step_s,
+        gangs=gang_table([(p.namespace, p.gang, p.phase not in (Phase.SUCCEEDED, Phase.FAILED)) for p in pods], gangs),
         gpus=gpu_tables([n.gpus for n in nodes], [_gpus_of(p, node_row) for p in pods], gpu_faults),
     )
 

@@ -18,7 +18,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=80,
+    order=90,
     describe=(
         "Pods without a controller, which nothing would recreate, and pods whose owner is not known (`victims.barePods` "
         "has no other value)."

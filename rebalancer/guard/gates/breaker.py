@@ -14,7 +14,7 @@ def check(_candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=380,
+    order=430,
     describe=(
         "Every pod while the breaker is open: too many nodes not Ready, pods pending after our evictions, or moves that "
         "do not deliver (`breaker`)."

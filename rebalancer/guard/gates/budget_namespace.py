@@ -24,7 +24,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=350,
+    order=400,
     describe=(
         "Pods in a namespace that lost `budgets.perNamespace` pods (or that share of its running pods) within "
         "`budgets.window`, this plan included."

@@ -24,7 +24,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=340,
+    order=390,
     describe=(
         "Pods on a node that lost `budgets.perNode` pods (or that share of its running pods) within `budgets.window`, this plan included."
     ),

@@ -27,7 +27,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=360,
+    order=410,
     describe=(
         "Pods of a tenant that lost `budgets.perTenant` pods (or that share of its running pods) within `budgets.window`, "
         "this plan included."

@@ -23,7 +23,7 @@ def check(_candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=370,
+    order=420,
     describe=(
         "Every pod once `budgets.total` pods (or that share of the running pods) were evicted within `budgets.window`, this plan included."
     ),

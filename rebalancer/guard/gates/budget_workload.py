@@ -13,6 +13,8 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     row = int(state.pods.workload[candidate.pod])
     if row < 0:
         return None
+    if scene.follows_its_gang(candidate.pod):
+        return None
     ref = state.workloads.refs[row]
     return over_limit(
         scene,
@@ -28,10 +30,10 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=330,
+    order=380,
     describe=(
         "Pods of a workload that lost `budgets.perWorkload` pods (or that share of its running pods) within "
-        "`budgets.window`, this plan included."
+        "`budgets.window`, this plan included. A gang that moves whole counts once here, and with every pod in the other budgets."
     ),
     check=check,
     static=False,

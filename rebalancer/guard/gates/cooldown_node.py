@@ -23,7 +23,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=320,
+    order=370,
     describe="Pods on a node from which a pod was evicted less than `cooldown.node` ago.",
     check=check,
 )

@@ -29,7 +29,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=310,
+    order=360,
     describe=(
         "Pods of a workload that was moved less than `cooldown.workload` ago, times `cooldown.backoff` for each further "
         "move within `cooldown.max`."

@@ -42,7 +42,7 @@ def _sentence(budget: Budget, planned: int) -> str:
 
 GATE = Gate(
     name=NAME,
-    order=280,
+    order=320,
     describe="Pods whose PodDisruptionBudget allows no disruption now, or whose last one this plan uses already.",
     check=check,
     static=False,

@@ -1,6 +1,6 @@
 """A gang lives and dies together: one member evicted stops the work of all, so it moves whole or not at all.
 
-Some schedulers give every single pod a group of its own; a group of one is no gang.
+Only what is above its minimum may go alone. Some schedulers give every single pod a group of its own; a group of one is no gang.
 """
 
 from __future__ import annotations
@@ -13,10 +13,25 @@ NAME = "gang"
 GANG_KINDS = frozenset(
     {"PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "TrainJob", "JobSet", "LeaderWorkerSet"}
 )
-"""Kinds whose pods wait for each other, with or without a gang scheduler."""
+"""Kinds whose pods wait for each other, where a state does not tell of gangs."""
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
+    if not scene.state.gangs.told:
+        return _by_group(candidate, scene)
+    rules = scene.gang_rules
+    gang = rules.of_pod(candidate.pod)
+    if gang < 0 or rules.spare(gang) > 0:
+        return None
+    barred = rules.barred(gang)
+    if not barred:
+        return None
+    reason = f"it is a member of {rules.words(gang, candidate.pod)} and moves whole or not at all; {barred}"
+    return Refusal(NAME, reason, retryable=False)
+
+
+def _by_group(candidate: Candidate, scene: Scene) -> Refusal | None:
+    """Of a state that knows no more than the names of groups."""
     state, pod = scene.state, candidate.pod
     group, ref = state.pods.scheduling_group[pod], state.workload_of(pod)
     members = scene.headcount.group_members.get((state.pods.namespaces[pod], group), 0) if group else 0
@@ -34,10 +49,11 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=250,
+    order=290,
     describe=(
-        "Members of a gang, by a scheduling group of more than one pod or because their owner is a distributed training job: "
-        "a gang moves whole or not at all."
+        "Members of a gang that may not move whole: `victims.gangs` refuses it, or asks for `rebalancer.dev/checkpointed` and a member "
+        "lacks it; its job may not fail once (backoffLimit 0); it is a plain group of Kueue. A gang is several pods that need each other, "
+        "by the minimum of their scheduling group or as a job of distributed training. What is above the minimum may go alone."
     ),
     check=check,
 )

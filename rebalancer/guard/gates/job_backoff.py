@@ -31,7 +31,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=240,
+    order=280,
     describe=(
         "Pods of a Job that counts an eviction as a failure: no rule of its `podFailurePolicy` ignores the condition DisruptionTarget."
     ),

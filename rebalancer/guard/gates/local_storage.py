@@ -17,7 +17,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=140,
+    order=180,
     describe=(
         "Pods with a disk emptyDir or a hostPath volume, unless `victims.localStorage` is `allow`; `emptyDir: {medium: "
         "Memory}` is not local storage."

@@ -29,7 +29,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=90,
+    order=100,
     describe=(
         "Pods in namespaces that `victims.namespaces.exclude` names, or that `victims.namespaces.include` does not name "
         "when it is not empty."

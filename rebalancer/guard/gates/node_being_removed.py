@@ -25,7 +25,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=180,
+    order=220,
     describe="Pods on a node that karpenter or cluster-autoscaler is removing: its pods are moved by them.",
     check=check,
 )

@@ -16,7 +16,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=110,
+    order=120,
     describe=(
         "Pods that nobody opted in, when `victims.requireOptIn` is true: neither they nor their workload carry "
         '`rebalancer.dev/evict` or `descheduler.alpha.kubernetes.io/evict` with `"true"`.'

@@ -1,4 +1,4 @@
-"""Whoever owns a pod has the last word: annotations of this project, the descheduler, the autoscalers and koordinator that say stay."""
+"""Whoever owns a pod has the last word: annotations of this project, the descheduler, autoscalers and schedulers that say stay."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=100,
+    order=110,
     describe=(
         "Pods that an annotation protects, on the pod or on its workload: `rebalancer.dev/evict` or "
         '`descheduler.alpha.kubernetes.io/evict` with any value but `"true"`, '
         '`descheduler.alpha.kubernetes.io/prefer-no-eviction`, `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`, '
         '`karpenter.sh/do-not-disrupt`, `do-not-evict` or `do-not-consolidate: "true"`, '
-        '`scheduling.koordinator.sh/eviction-cost: "2147483647"`; `"false"` means false in each.'
+        '`scheduling.koordinator.sh/eviction-cost: "2147483647"`; `"false"` means false in each. And those whose labels or annotations '
+        'say so to a scheduler: `volcano.sh/preemptable: "false"`, `kai.scheduler/preemptibility: non-preemptible`, '
+        '`quota.scheduling.koordinator.sh/preemptible: "false"`, `koordinator.sh/eviction-enabled: "false"`.'
     ),
     check=check,
 )

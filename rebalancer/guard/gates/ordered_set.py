@@ -30,7 +30,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=260,
+    order=300,
     describe=(
         "Pods of a StatefulSet with OrderedReady that has a pod not Ready, terminating or missing, and more than one of its pods in a plan."
     ),

@@ -14,7 +14,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=390,
+    order=440,
     describe=(
         "Pods on a hot node that was as hot at the same hour of yesterday and was under its mark within `anticipation.horizon`, as long as "
         "today goes like yesterday."

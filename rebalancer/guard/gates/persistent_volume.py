@@ -17,7 +17,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=150,
+    order=190,
     describe="Pods with a persistent volume claim, when `victims.persistentVolumes` is `refuse`.",
     check=check,
 )

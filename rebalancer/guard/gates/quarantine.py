@@ -17,7 +17,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=300,
+    order=350,
     describe=(
         "Pods of a workload whose replacements came back to the node they were moved from `quarantine.returns` times, for "
         "`quarantine.hold`."

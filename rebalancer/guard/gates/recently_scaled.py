@@ -25,7 +25,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=230,
+    order=270,
     describe="Pods of a workload that a HorizontalPodAutoscaler scaled less than `cooldown.workload` ago.",
     check=check,
 )

@@ -19,8 +19,8 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     ref, wanted, ready = workloads.refs[workload], float(workloads.replicas[workload]), float(workloads.ready[workload])
     if wanted >= minimum and ready >= minimum:
         return None
-    if read_consent(scene.state, candidate.pod).by_own_annotation:
-        return None
+    if read_consent(scene.state, candidate.pod).by_own_annotation or scene.gang_rules.of_pod(candidate.pod) >= 0:
+        return None  # how many of a gang may be away is for the gates of gangs to say
     if math.isnan(wanted):
         return Refusal(NAME, f"{ref} does not say how many replicas it wants; {REMEDY}", retryable=False)
     if wanted < minimum:
@@ -38,10 +38,11 @@ def _replicas(count: float) -> str:
 
 GATE = Gate(
     name=NAME,
-    order=210,
+    order=250,
     describe=(
         "Pods of a workload that wants or has fewer Ready replicas than `victims.minReplicas`, or that does not say; "
-        '`rebalancer.dev/evict: "true"` on the pod or the workload lifts this.'
+        '`rebalancer.dev/evict: "true"` on the pod or the workload lifts this. Members of a gang are judged by `gang` and '
+        "`gang-minimum` instead."
     ),
     check=check,
 )

@@ -19,7 +19,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=160,
+    order=200,
     describe=(
         "Pods that name an existing ResourceClaim, which other pods may hold and which binds the device to its node; "
         "claims from a template pass."

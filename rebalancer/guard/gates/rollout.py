@@ -17,7 +17,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=220,
+    order=260,
     describe="Pods of a workload that is being rolled out.",
     check=check,
 )

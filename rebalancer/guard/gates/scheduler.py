@@ -19,7 +19,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=130,
+    order=170,
     describe=(
         "Pods whose `schedulerName` is not among `victims.schedulers`, because the destination of the replacement cannot be predicted."
     ),

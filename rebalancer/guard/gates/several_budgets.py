@@ -20,7 +20,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=270,
+    order=310,
     describe="Pods that more than one PodDisruptionBudget selects: the Eviction API refuses them whatever the budgets allow.",
     check=check,
 )

@@ -17,7 +17,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=170,
+    order=210,
     describe="Pods on a node that is not Ready: its kubelet would not end them, and the node controller deals with them.",
     check=check,
 )

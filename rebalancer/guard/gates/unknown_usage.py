@@ -26,7 +26,7 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 
 GATE = Gate(
     name=NAME,
-    order=190,
+    order=230,
     describe=(
         "Pods whose usage of a signal that their node is judged by is unknown, or is only an estimate because they are "
         "too young to be measured."
