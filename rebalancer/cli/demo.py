@@ -14,14 +14,22 @@ from rebalancer.report.registry import Format
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same cluster and the same result.", min=0)]
 Cycles = Annotated[int, typer.Option("--cycles", help="How many cycles the controller makes.", min=1, max=100)]
 Compare = Annotated[bool, typer.Option("--compare", help="Run the same cluster with and without soft taints, and show both.")]
+Gpu = Annotated[bool, typer.Option("--gpu", help="A cluster with GPUs: shared and whole ones, training gangs, notebooks.")]
 
 
 def register(app: typer.Typer) -> None:
     app.command("demo")(demo)
 
 
-def demo(seed: Seed = 7, cycles: Cycles = 6, compare: Compare = False, output: Output = Format.TABLE, no_color: NoColor = False) -> None:
-    """Run the real controller against an embedded cluster of 60 nodes, and show before and after. Touches no other cluster."""
+def demo(
+    seed: Seed = 7,
+    cycles: Cycles = 6,
+    gpu: Gpu = False,
+    compare: Compare = False,
+    output: Output = Format.TABLE,
+    no_color: NoColor = False,
+) -> None:
+    """Run the real controller against an embedded cluster, and show before and after. Touches no other cluster."""
     import logging
 
     import structlog
@@ -39,7 +47,7 @@ def demo(seed: Seed = 7, cycles: Cycles = 6, compare: Compare = False, output: O
                 display.count(before + done, cycles * len(runs))
                 display.stage(words)
 
-            results.append(run_demo(seed=seed, cycles=cycles, soft_taints=soft_taints, on_cycle=tell))
+            results.append(run_demo(seed=seed, cycles=cycles, soft_taints=soft_taints, gpu=gpu, on_cycle=tell))
     if compare:
         print_document(DemoComparison(with_soft_taints=results[0], without_soft_taints=results[1]), output, no_color=no_color)
     else:

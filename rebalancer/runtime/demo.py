@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
+from msgspec import UNSET
 
 from rebalancer.act.evicting import EvictActuator
 from rebalancer.act.outcome import Result
@@ -20,19 +20,24 @@ from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.deadline import Deadline
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.events import EventWriter
+from rebalancer.policy.hotness import Pool, Threshold
 from rebalancer.policy.model import Mode, RebalancePolicy, Steering, built_in_policy
+from rebalancer.policy.quantities import LabelSelector
 from rebalancer.report.demo import DemoCycle, DemoResult, DemoState, Landing
 from rebalancer.runtime.considering import Orders
 from rebalancer.runtime.controller import Controller, CycleResult
+from rebalancer.runtime.demo_truth import Truth
 from rebalancer.runtime.memory import LandingResult
 from rebalancer.runtime.store import ProcessStore
 from rebalancer.simulate.embedded import EmbeddedCluster
-from rebalancer.simulate.scenario import Scenario, build_world
+from rebalancer.simulate.gpu.nodes import PRESENT
+from rebalancer.simulate.scenario import Scenario, build_world, gpu_scenario
 from rebalancer.simulate.world import World
 
 STEP_S = 30.0
 """How often the true loads are looked at while time passes."""
 CYCLE_TIMEOUT_S = 60.0
+GPU_MARKS = {"gpu": Threshold(low=50, target=70, high=85), "gpu_memory": Threshold(low=70, target=85, high=92)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,6 @@ class _Tally:
     examples: dict[str, str] = field(default_factory=dict)
     landings: Counter[LandingResult] = field(default_factory=Counter)
     course: list[DemoCycle] = field(default_factory=list)
-    worst: float = 0.0
 
     def count(self, result: CycleResult) -> None:
         plan = result.verdict.decision.plan
@@ -66,14 +70,15 @@ def run_demo(
     seed: int,
     cycles: int,
     soft_taints: bool = True,
+    gpu: bool = False,
     on_cycle: Callable[[int, str], None] = lambda done, words: None,
 ) -> DemoResult:
-    """Before, course and after of one run; the same seed gives the same result."""
-    world = build_world(Scenario(seed=seed))
-    policy = built_in_policy(mode=Mode.EVICT, steering=Steering(soft_taint=soft_taints))
+    """Before, course and after of one run; the same seed gives the same result. ``gpu``: a cluster with GPUs, judged by them too."""
+    world = build_world(gpu_scenario(seed) if gpu else Scenario(seed=seed))
+    policy = demo_policy(soft_taints=soft_taints, gpu=gpu)
     orders = Orders(policy=policy, mode=Mode.EVICT, mode_source="the demo")
-    before, tally = _measured(world, policy), _Tally()
-    tally.worst = before.max_load or 0.0
+    truth, tally = Truth(world, policy), _Tally()
+    before = truth.state()
     with EmbeddedCluster(world) as cluster, tempfile.TemporaryDirectory(prefix="rebalancer-demo-") as folder:
         kubeconfig = cluster.write_kubeconfig(Path(folder) / "kubeconfig")
         client = KubeClient.connect(kubeconfig=kubeconfig, context=None)
@@ -88,59 +93,58 @@ def run_demo(
                 clock=WorldClock(world),
             )
             for number in range(1, cycles + 1):
-                on_cycle(number - 1, f"cycle {number}: {_words(_measured(world, policy))}")
+                on_cycle(number - 1, f"cycle {number}: {_words(truth.state())}")
                 result = controller.cycle(orders, deadline=Deadline.after(CYCLE_TIMEOUT_S))
                 tally.count(result)
-                _pass_time(cluster, policy, tally)
+                _pass_time(cluster, policy.spec.interval, truth)
                 plan = result.verdict.decision.plan
-                state = _measured(world, policy)
-                tally.course.append(DemoCycle(cycle=number, state=state, moves=len(plan.moves), outcome=plan.outcome))
+                tally.course.append(DemoCycle(cycle=number, state=truth.state(), moves=len(plan.moves), outcome=plan.outcome))
             on_cycle(cycles, "done")
         finally:
             client.close()
             prometheus.close()
-    return _result(world, policy, seed=seed, cycles=cycles, soft_taints=soft_taints, before=before, tally=tally)
+    return _result(world, truth, seed=seed, cycles=cycles, soft_taints=soft_taints, before=before, tally=tally)
 
 
-def _pass_time(cluster: EmbeddedCluster, policy: RebalancePolicy, tally: _Tally) -> None:
-    """Let one interval pass and keep the worst load that was seen on the way."""
-    left = policy.spec.interval
+def demo_policy(*, soft_taints: bool, gpu: bool) -> RebalancePolicy:
+    """The built-in one; with GPUs, nodes that have them are a pool of their own, which is judged by them beside CPU and memory."""
+    built_in = built_in_policy(mode=Mode.EVICT, steering=Steering(soft_taint=soft_taints))
+    if not gpu:
+        return built_in
+    (plain,) = built_in.spec.pools
+    selector = LabelSelector(match_labels={PRESENT: "true"})
+    own = Pool(name="gpu", node_selector=selector, signals={**plain.signals, **GPU_MARKS})
+    return built_in.model_copy(update={"spec": built_in.spec.model_copy(update={"pools": (own, plain)})})
+
+
+def _pass_time(cluster: EmbeddedCluster, interval_s: float, truth: Truth) -> None:
+    """Let one interval pass, and look at the world on the way."""
+    left = interval_s
     while left > 0:
         cluster.advance(min(STEP_S, left))
         left -= STEP_S
-        tally.worst = max(tally.worst, _measured(cluster.world, policy).max_load or 0.0)
-
-
-def _measured(world: World, policy: RebalancePolicy) -> DemoState:
-    """The true state of the world by the marks of the policy's pool."""
-    hot: set[str] = set()
-    worst, spreads = 0.0, []
-    for signal, marks in policy.spec.pools[0].signals.items():
-        loads = world.node_loads(signal)
-        values = np.array(list(loads.values()))
-        hot |= {name for name, load in loads.items() if load > marks.high / 100}
-        worst = max(worst, float(values.max()))
-        spreads.append(float(values.std()))
-    return DemoState(hot_nodes=len(hot), max_load=round(worst, 6), stddev=round(max(spreads), 6))
+        truth.look()
 
 
 def _words(state: DemoState) -> str:
-    return f"{state.hot_nodes} hot nodes, the worst at {(state.max_load or 0) * 100:.0f} %"
+    full = f", {state.overfull_devices} over-full GPUs" if state.overfull_devices else ""
+    return f"{state.hot_nodes} hot nodes, the worst at {(state.max_load or 0) * 100:.0f} %{full}"
 
 
-def _result(
-    world: World, policy: RebalancePolicy, *, seed: int, cycles: int, soft_taints: bool, before: DemoState, tally: _Tally
-) -> DemoResult:
+def _result(world: World, truth: Truth, *, seed: int, cycles: int, soft_taints: bool, before: DemoState, tally: _Tally) -> DemoResult:
     planned = tally.landings[LandingResult.AS_PLANNED]
     return DemoResult(
         seed=seed,
         cycles=cycles,
         nodes=world.count("nodes"),
         pods=world.count("pods"),
+        gpus=truth.devices or UNSET,
         soft_taints=soft_taints,
         before=before,
-        after=_measured(world, policy),
-        worst_load_seen=round(tally.worst, 6),
+        after=truth.state(),
+        worst_load_seen=round(truth.worst_load, 6),
+        devices_overfilled=len(truth.overfilled) if truth.devices else UNSET,
+        gangs_broken=len(truth.broken) if truth.devices else UNSET,
         evictions=tally.evictions,
         refused=dict(sorted(tally.refused.items(), key=lambda item: (-item[1], item[0]))),
         examples=tally.examples,

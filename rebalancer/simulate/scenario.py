@@ -54,6 +54,11 @@ class Scenario:
     now: float = START
 
 
+def gpu_scenario(seed: int) -> Scenario:
+    """The demonstration's with GPUs: fewer nodes without, so that the others are not lost among them."""
+    return Scenario(seed=seed, nodes=24, pods=420, hot_nodes=3, gpus=GpuFleet())
+
+
 def build_world(scenario: Scenario | None = None) -> World:
     """The world of a scenario, settled and with its agents: owners, scheduler, kubelets, disruption controller, load."""
     scenario = scenario or Scenario()

@@ -6,13 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from rebalancer.simulate.gpu.fleet import GpuFleet
 from rebalancer.simulate.scenario import Scenario
+from rebalancer.state.snapshot import load_snapshot
 from tests.commands.test_plan import schema
 from tests.support.embedded import Json, Stage, stage
 
+POLICY = """
+apiVersion: rebalancer.dev/v1alpha1
+kind: RebalancePolicy
+metadata: {name: gpus}
+spec:
+  pools:
+  - name: default
+    signals: {gpu: {low: 50, target: 70, high: 85}, gpu_memory: {low: 70, target: 85, high: 92}}
+"""
 FLEET = Scenario(seed=7, nodes=6, pods=100, hot_nodes=1, gpus=GpuFleet())
 
 
@@ -73,6 +84,18 @@ def test_a_snapshot_shows_what_the_cluster_showed(fleet: Stage, tmp_path: Path) 
     assert live["devices"] == replayed["devices"]
     fleet.run("snapshot", hidden, "--anonymize").ended(0)
     assert "holds no addresses" in fleet.run("gpus", "--snapshot", hidden, "--ip", "10.0.0.1").ended(2).error
+
+
+def test_windows_of_gpu_memory_have_what_drivers_reserve_in_them(fleet: Stage, tmp_path: Path) -> None:
+    """All of them are like the newest: a node over its mark by half a GiB is so in every window."""
+    policy, path = tmp_path / "policy.yaml", tmp_path / "state"
+    policy.write_text(POLICY)
+    fleet.run("snapshot", path, "--policy", policy).ended(0)
+    state = load_snapshot(path.read_bytes())
+    (column,) = (column for column, signal in enumerate(state.signals) if signal.name == "gpu_memory")
+    history = state.nodes.history[~np.isnan(state.nodes.capacity[:, column]), column]
+    assert history.size
+    assert history[:, 0] == pytest.approx(history[:, -1], abs=0.012)
 
 
 def test_the_table_fits_a_hundred_columns(fleet: Stage) -> None:

@@ -41,6 +41,8 @@ from rebalancer.units import format_duration
 
 _ALL = ", ".join(DEVICE_LABELS + NODE_LABELS + POD_LABELS)
 _SHORT = ("UUID", "GPU_I_ID", "device_uuid", "deviceuuid", "gpu_uuid", "gpu_id", "gpu_partition_id", "node", "hostname", "instance")
+_WHERE = "node, nodeid, nodename, Hostname, hostname, instance"
+_DEVICE = f"UUID, uuid, device_uuid, deviceuuid, gpu_id, GPU_I_ID, gpu_partition_id, {_WHERE}"
 _BRIEF = frozenset({Quantity.FREE, Quantity.RESERVED, Quantity.XID, Quantity.TEMPERATURE})
 """Quantities that are asked for without the labels of pods."""
 
@@ -242,7 +244,7 @@ class _Reader:
 
     def _history(self, in_flight: int) -> dict[str, dict[str, FloatArray]]:
         """Of nodes, for the windows that confirm: what lacks a device is too low, and so confirms nothing."""
-        queries = {"gpu": self._node_text((Quantity.BUSY, Quantity.ENGINE)), "gpu_memory": self._node_text((Quantity.USED,))}
+        queries = {"gpu": self._node_text((Quantity.BUSY, Quantity.ENGINE)), "gpu_memory": self._memory_text()}
         judged = set(self._spec.judged_signals)
         found: dict[str, dict[str, FloatArray]] = {}
         for signal, (text, scale) in queries.items():
@@ -266,17 +268,22 @@ class _Reader:
     def _node_text(self, quantities: tuple[Quantity, ...]) -> tuple[str, float]:
         """Of the first exporter that has it; an instance counts by its engine, a whole GPU by its utilisation."""
         own = {meter.quantity: meter for meter in reversed(self._meters) if meter.quantity in quantities}
-        where = "node, nodeid, nodename, Hostname, hostname, instance"
-        device = f"UUID, uuid, device_uuid, deviceuuid, gpu_id, GPU_I_ID, gpu_partition_id, {where}"
-
-        def total(meter: Meter, matcher: str) -> str:
-            return f"sum by ({where}) (max by ({device}) (avg_over_time({self._name(meter)}{matcher}[{self._window}])))"
-
         first = own.get(quantities[0])
         if first is None:
             second = own.get(quantities[-1])
-            return (total(second, ""), second.scale) if second is not None else ("", 1.0)
-        return total(first, '{GPU_I_ID=""}' if len(quantities) > 1 else ""), first.scale
+            return (self._total(second), second.scale) if second is not None else ("", 1.0)
+        return self._total(first, '{GPU_I_ID=""}' if len(quantities) > 1 else ""), first.scale
+
+    def _total(self, meter: Meter, matcher: str = "") -> str:
+        """Over the devices of each node."""
+        mean = f"avg_over_time({self._name(meter)}{matcher}[{self._window}])"
+        return f"sum by ({_WHERE}) (max by ({_DEVICE}) ({mean}))"
+
+    def _memory_text(self) -> tuple[str, float]:
+        """With what drivers reserve, where that is told: the newest window has it too."""
+        text, scale = self._node_text((Quantity.USED,))
+        reserved = next((meter for meter in self._meters if meter.quantity is Quantity.RESERVED and meter.scale == scale), None)
+        return (f"({text} + {self._total(reserved)}) or {text}" if text and reserved is not None else text), scale
 
     # ---- words ------------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 
+from msgspec import UNSET, UnsetType
+
 from rebalancer.plan.model import Plan
 from rebalancer.report.checks import CheckReport
 from rebalancer.report.demo import DemoResult
@@ -97,8 +99,14 @@ def check_csv(report: CheckReport, page: Page, _: Format) -> str:
 
 @writer(DemoResult, Format.CSV)
 def demo_csv(result: DemoResult, page: Page, _: Format) -> str:
-    """The course of the cluster: before, each cycle, after."""
+    """The course of the cluster: before, each cycle, after; with GPUs, what became of them."""
     moments = [("before", 0, result.before), *((str(one.cycle), one.moves, one.state) for one in result.course)]
+    moments.append(("after", result.evictions, result.after))
     rows: list[list[CsvCell]] = [[moment, moves, state.hot_nodes, state.max_load, state.stddev] for moment, moves, state in moments]
-    rows.append(["after", result.evictions, result.after.hot_nodes, result.after.max_load, result.after.stddev])
-    return csv_text(["moment", "moves", "hot_nodes", "max_load", "stddev"], rows, page)
+    header = ["moment", "moves", "hot_nodes", "max_load", "stddev"]
+    if result.gpus is not UNSET:
+        header += ["gpu_hot_nodes", "overfull_devices", "worst_device_memory", "gangs_broken"]
+        for row, (*_moment, state) in zip(rows, moments, strict=True):
+            of_gpus = (state.gpu_hot_nodes, state.overfull_devices, state.worst_device_memory, state.gangs_broken)
+            row += [None if isinstance(value, UnsetType) else value for value in of_gpus]
+    return csv_text(header, rows, page)

@@ -19,8 +19,18 @@ GANG = "PyTorchJob"
 OVER_USER = "captioner"
 """The workload of which one pod uses many times the memory that it asked for."""
 POD_GROUP = "scheduling.x-k8s.io/pod-group"
-_MIN_AVAILABLE = "pod-group.scheduling.sigs.k8s.io/min-available"
+GANG_SIZE = "pod-group.scheduling.sigs.k8s.io/min-available"
 _GROUP_NAME = "pod-group.scheduling.sigs.k8s.io/name"
+_SHARERS = (
+    ("ranker", 8, 4),
+    ("asr", 5, 6),
+    (OVER_USER, 8, 2),
+    ("ocr", 6, 3),
+    ("recommender", 8, 4),
+    ("translator", 5, 6),
+    ("layout", 6, 3),
+)
+"""Serving workloads that share devices by memory: replicas, and GiB that each asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ def gpu_workloads(rng: random.Random) -> Iterator[Workload]:
     yield _serving("vision", 5, WHOLE, 1, on=A100.product, cpu="4", memory="24Gi", busy=0.35, gib=38.0)
     yield _gang("finetune", 3)
     yield _notebook("oleg", gib=11.5)
-    for name, replicas, ask in (("ranker", 16, 4), ("asr", 10, 6), (OVER_USER, 8, 2), ("ocr", 12, 3)):
+    for name, replicas, ask in _SHARERS:
         busy, budget = rng.uniform(0.09, 0.12), rng.choice(({"maxUnavailable": 1}, {"maxUnavailable": "25%"}, None))
         yield _serving(name, replicas, SHARED_MEMORY, ask, on=L4.product, busy=busy, gib=ask * 0.86, budget=budget)
     for name, replicas in (("embedder", 10), ("reranker", 8)):
@@ -94,7 +104,7 @@ def _gang(name: str, members: int) -> Workload:
         "training.kubeflow.org/replica-type": "worker",
         POD_GROUP: name,
         _GROUP_NAME: name,
-        _MIN_AVAILABLE: str(members),
+        GANG_SIZE: str(members),
     }
     shape = _template(
         name, WHOLE, 1, cpu="8", memory="48Gi", labels=labels, nodeSelector={PRODUCT: A100.product}, restartPolicy="OnFailure"
