@@ -24,9 +24,11 @@ from rebalancer.collect.pod_table import PodTable
 from rebalancer.collect.samples import NodeDirectory, PodKey
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesNotFound
+from rebalancer.gpu.names import GPUSHARE_COUNT
 from rebalancer.gpu.nodes.koordinator import CORE as KOORDINATOR_CORE
 from rebalancer.kube import resources
 from rebalancer.kube.client import KubeClient
+from rebalancer.kube.gpu_sharing import UNHEALTHY_DEVICES
 from rebalancer.kube.lists import Resource, list_all
 from rebalancer.kube.operations import describe
 from rebalancer.kube.wire import (
@@ -189,11 +191,13 @@ def gather(each: Reader, *, table: Callable[[], PodTable] = PodTable) -> Cluster
 def _gpu_objects(reader: _Counting, pods: Iterable[PodWire], nodes: Iterable[NodeWire]) -> GpuObjects:
     """What only GPUs need, where some pod or node points to it."""
     claimed = any(pod.spec.resource_claims or pod.status.extended_resource_claim_status for pod in pods)
-    booked = any(KOORDINATOR_CORE in (node.status.allocatable or ()) for node in nodes)
+    resources_of = [node.status.allocatable or () for node in nodes]
+    booked, shared = (any(name in each for each in resources_of) for name in (KOORDINATOR_CORE, GPUSHARE_COUNT))
     return GpuObjects(
         claims=reader.read_if_there(resources.DEVICE_CLAIMS) if claimed else (),
         slices=(reader.read_if_there(resources.RESOURCE_SLICES) or ()) if claimed else (),
         devices=(reader.read_if_there((resources.NODE_DEVICES,)) or ()) if booked else (),
+        unhealthy=(reader.read_if_there((UNHEALTHY_DEVICES,)) or ()) if shared else (),
     )
 
 

@@ -27,6 +27,9 @@ HUAWEI_PREFIX = "huawei.com/Ascend"
 ENFLAME_PREFIX = "enflame.com/"
 
 
+GPUSHARE_COUNT = "aliyun.com/gpu-count"
+
+
 @dataclass(frozen=True, slots=True)
 class VirtualGpuNames:
     """The resources of one family that HAMi hands out. An empty name: the family has no such resource, or one whose unit is not known.
@@ -65,7 +68,7 @@ class GpuNames:
 
     plain: tuple[tuple[str, Family], ...] = PLAIN_RESOURCES
     gpushare_memory: str = "aliyun.com/gpu-mem"
-    gpushare_count: str = "aliyun.com/gpu-count"
+    gpushare_count: str = GPUSHARE_COUNT
     gpushare_unit_bytes: float = UNKNOWN
     hami: tuple[VirtualGpuNames, ...] = field(default=(HAMI_NVIDIA, *HAMI_OTHERS))
     hami_memory_scaling: float = 1.0

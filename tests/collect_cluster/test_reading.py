@@ -22,6 +22,7 @@ from rebalancer.state.gangs import GangSystem
 from tests.collect_cluster.objects import Json, decoded, meta, node, owner, pod
 
 KUBE_SYSTEM: Json = {"metadata": meta("kube-system", namespace=None)}
+UNHEALTHY: Json = {"metadata": meta("unhealthy-gpu-n1", namespace="kube-system"), "data": {"gpus": "1"}}
 
 
 class _Server:
@@ -89,7 +90,7 @@ def test_whole_replicasets_are_read_only_when_a_pod_ends_at_one() -> None:
 
 
 def test_what_only_gpus_need_is_listed_where_something_points_to_it() -> None:
-    """Claims and slices where a pod claims, Device objects where a node is koordinator's; nowhere else."""
+    """Claims and slices where a pod claims, Device objects where a node is koordinator's, maps where one is gpushare's; nowhere else."""
     claiming = pod("x", on="n1", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]})
     booked = node("n1", extended={"koordinator.sh/gpu-core": "100"})
     objects = {
@@ -103,9 +104,11 @@ def test_what_only_gpus_need_is_listed_where_something_points_to_it() -> None:
     found = _read(server).gpus
     assert [wire.metadata.name for wire in (*(found.claims or ()), *found.devices)] == ["c", "n1"]
     assert {"resourceclaims", "resourceslices", "devices"} <= {name for name, _ in server.asked}
+    sharing = {"namespaces": [KUBE_SYSTEM], "nodes": [node("n1", extended={"aliyun.com/gpu-count": "2"})], "configmaps": [UNHEALTHY]}
+    assert [wire.metadata.name for wire in _read(_Server(sharing)).gpus.unhealthy] == ["unhealthy-gpu-n1"]
     plain = _Server({"namespaces": [KUBE_SYSTEM], "nodes": [node("n1")], "pods": [pod("x")]})
     _read(plain)
-    assert {"resourceclaims", "resourceslices", "devices"}.isdisjoint({name for name, _ in plain.asked})
+    assert {"resourceclaims", "resourceslices", "devices", "configmaps"}.isdisjoint({name for name, _ in plain.asked})
 
 
 @pytest.mark.parametrize("missing", ["forbidden", "absent"])

@@ -15,11 +15,12 @@ from rebalancer.collect.gpu.assembling import GpuObjects, GpuWords
 from rebalancer.collect.pod_table import PodTable
 from rebalancer.gpu.names import GpuNames
 from rebalancer.gpu.sightings import SeenDevice, SeenPod, Sightings
+from rebalancer.kube.gpu_sharing import UnhealthyWire
 from rebalancer.kube.wire import NodeWire
 from rebalancer.kube.wire_devices import DeviceClaimWire, NodeDevicesWire, ResourceSliceWire
 from rebalancer.kube.wire_pods import PodWire
 from rebalancer.state.cluster import ClusterState
-from rebalancer.state.devices import NO_GPUS, Confidence, FaultReason, Gpus
+from rebalancer.state.devices import NO_GPUS, Confidence, FaultReason, Gpus, Health
 from rebalancer.state.gpu import GIB, MIB, Family, Scheme
 from rebalancer.state.snapshot import dump_snapshot, load_snapshot
 from tests.collect_cluster.objects import NOW, Json, container, decoded, node, pod, samples
@@ -67,6 +68,19 @@ def held(state: ClusterState) -> list[tuple[str, str, str, Confidence]]:
 
 def unplaced(state: ClusterState) -> list[str]:
     return [state.pods.names[row] for row in state.gpus.unplaced.tolist()]
+
+
+def test_unhealthy_devices_of_gpushare_are_read_from_the_config_map_of_their_node() -> None:
+    """Those of other names, and those that name nothing, say nothing."""
+    sharing = {"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"}
+    maps = [
+        {"metadata": {"name": name}, "data": {"gpus": text}}
+        for name, text in (("unhealthy-gpu-n1", "1"), ("unhealthy-gpu-n2", ""), ("coredns", "0"))
+    ]
+    nodes = [node("n1", extended=sharing), node("n2", extended=sharing)]
+    state = state_of(nodes, [], unhealthy=decoded(UnhealthyWire, *maps))
+    assert state.gpus.devices.health.tolist() == [Health.HEALTHY, Health.UNHEALTHY, Health.HEALTHY, Health.HEALTHY]
+    assert state.gpus.faults == ()
 
 
 def same_gpus(one: Gpus, other: Gpus) -> None:

@@ -43,6 +43,7 @@ def node(
     allocatable: Mapping[str, str] | None = None,
     objects: tuple[ObjectDevice, ...] | None = None,
     slices: tuple[SliceDevice, ...] = (),
+    unhealthy: str = "",
 ) -> NodeClues:
     return NodeClues(
         name="n1",
@@ -52,6 +53,7 @@ def node(
         allocatable=allocatable if allocatable is not None else resources or {},
         objects=objects,
         slices=slices,
+        unhealthy=unhealthy,
     )
 
 
@@ -210,6 +212,21 @@ def test_gpushare_that_does_not_divide_evenly_is_a_fault() -> None:
     """The protocol cannot mean such a node."""
     found = read(node({"aliyun.com/gpu-mem": "31", "aliyun.com/gpu-count": "2"}))
     assert [fault.reason for fault in found.faults] == [FaultReason.DEVICES_DISAGREE]
+
+
+def test_the_devices_that_gpushare_calls_unhealthy_are() -> None:
+    """By their numbers, in the ConfigMap of the node; the others are as the node's figures say."""
+    two = {"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"}
+    assert [each.health for each in devices(node(two, unhealthy="1"))] == [Health.HEALTHY, Health.UNHEALTHY]
+    assert [each.health for each in devices(node(two, unhealthy=""))] == [Health.HEALTHY, Health.HEALTHY]
+
+
+@pytest.mark.parametrize(("text", "clause"), [("0,2", "names device 2, and the node has 2"), ("one", "one")])
+def test_an_unhealthy_device_that_is_none_leaves_the_node_unknown(text: str, clause: str) -> None:
+    """Which device is meant nobody knows, so none is known to be healthy."""
+    found = read(node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"}, unhealthy=text))
+    assert found.devices == ()
+    assert clause in found.faults[0].clause
 
 
 def test_hami_registers_each_device_with_uuid_memory_and_health() -> None:

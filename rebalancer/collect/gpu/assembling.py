@@ -25,6 +25,7 @@ from rebalancer.gpu.nodes.reading import NodeDevices
 from rebalancer.gpu.places.held import NodeView
 from rebalancer.gpu.places.reading import Placed
 from rebalancer.gpu.sightings import NOTHING_SEEN, Sightings
+from rebalancer.kube.gpu_sharing import UnhealthyWire
 from rebalancer.kube.wire import NodeWire
 from rebalancer.kube.wire_devices import DeviceClaimWire, NodeDevicesWire, ResourceSliceWire
 from rebalancer.state.devices import NO_GPUS, DeviceFault, Devices, FaultReason, Gpus
@@ -54,6 +55,7 @@ class GpuObjects:
     claims: Sequence[DeviceClaimWire] | None = ()
     slices: Sequence[ResourceSliceWire] = ()
     devices: Sequence[NodeDevicesWire] = ()
+    unhealthy: Sequence[UnhealthyWire] = ()
 
 
 def may_have_gpus(nodes: Sequence[NodeWire], *, asking: int) -> bool:
@@ -84,7 +86,15 @@ class GpuMemo:
 def assemble_gpus(pods: GpuPods, nodes: Sequence[NodeWire], objects: GpuObjects, *, words: GpuWords, at: float, memo: GpuMemo) -> Gpus:
     """``nodes``: in the order of their rows. `NO_GPUS` where no node tells of a device and no pod of GPUs."""
     memo.begin(words.names)
-    told = told_devices(nodes, objects=objects.devices, slices=objects.slices, names=memo.names, at=at, memo=memo.nodes)
+    told = told_devices(
+        nodes,
+        objects=objects.devices,
+        slices=objects.slices,
+        unhealthy=objects.unhealthy,
+        names=memo.names,
+        at=at,
+        memo=memo.nodes,
+    )
     if not told and not len(pods.rows):
         return NO_GPUS
     book = ClaimBook(objects.claims)

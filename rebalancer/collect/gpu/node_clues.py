@@ -27,7 +27,9 @@ _REGISTERS = (hami.REGISTER, volcano.REGISTER)
 _NOTHING: Mapping[str, str] = {}
 
 
-def node_clues(wire: NodeWire, *, objects: tuple[ObjectDevice, ...] | None, slices: tuple[SliceDevice, ...]) -> NodeClues | None:
+def node_clues(
+    wire: NodeWire, *, objects: tuple[ObjectDevice, ...] | None, slices: tuple[SliceDevice, ...], unhealthy: str = ""
+) -> NodeClues | None:
     labels, annotations = wire.metadata.labels or _NOTHING, wire.metadata.annotations or _NOTHING
     capacity, allocatable = _extended(wire.status.capacity), _extended(wire.status.allocatable)
     told = capacity or allocatable or objects or slices or COUNT in labels
@@ -41,6 +43,7 @@ def node_clues(wire: NodeWire, *, objects: tuple[ObjectDevice, ...] | None, slic
         allocatable=allocatable,
         objects=objects,
         slices=slices,
+        unhealthy=unhealthy,
     )
 
 

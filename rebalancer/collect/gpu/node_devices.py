@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from rebalancer.collect.gpu.memo import Kept
 from rebalancer.collect.gpu.node_clues import node_clues
-from rebalancer.collect.gpu.objects import objects_by_node, slices_by_node
+from rebalancer.collect.gpu.objects import objects_by_node, slices_by_node, unhealthy_by_node
 from rebalancer.collect.gpu.pod_clues import PodGpu
 from rebalancer.gpu.asks.mig import PREFIX, profile_of
 from rebalancer.gpu.identities import SeenUuid, named
@@ -22,6 +22,7 @@ from rebalancer.gpu.places.kai import REPORTED, reserved_place
 from rebalancer.gpu.places.kubelet import place_of, uuid_of
 from rebalancer.gpu.sightings import SeenDevice, Sightings
 from rebalancer.gpu.unreadable import Unreadable
+from rebalancer.kube.gpu_sharing import UnhealthyWire
 from rebalancer.kube.wire import NodeWire
 from rebalancer.kube.wire_devices import NodeDevicesWire, ResourceSliceWire
 from rebalancer.state.devices import DeviceFault, FaultReason
@@ -59,21 +60,22 @@ def told_devices(
     *,
     objects: Iterable[NodeDevicesWire],
     slices: Iterable[ResourceSliceWire],
+    unhealthy: Iterable[UnhealthyWire],
     names: GpuNames,
     at: float,
     memo: NodeMemo,
 ) -> Mapping[int, NodeDevices]:
     """Row of a node -> what it tells, of the nodes that tell something. ``names``: the same as in the cycle that the memo is of."""
-    by_object, by_slice = objects_by_node(objects), slices_by_node(slices)
+    by_object, by_slice, by_map = objects_by_node(objects), slices_by_node(slices), unhealthy_by_node(unhealthy)
     before, memo.nodes = memo.nodes, {}
     found: dict[int, NodeDevices] = {}
     for row, wire in enumerate(wires):
         name = wire.metadata.name
         annotations = wire.metadata.annotations
         lost = bool(annotations) and is_lost(annotations or {}, at=at)
-        own, sliced, known = by_object.get(name), by_slice.get(name, ()), before.get(name)
-        if known is None or known.wire is not wire or known.lost != lost or own or sliced or _had_objects(known):
-            known = _read(wire, node_clues(wire, objects=own, slices=sliced), known, names=names, lost=lost)
+        own, sliced, ill, known = by_object.get(name), by_slice.get(name, ()), by_map.get(name, ""), before.get(name)
+        if known is None or known.wire is not wire or known.lost != lost or own or sliced or ill or _had_objects(known):
+            known = _read(wire, node_clues(wire, objects=own, slices=sliced, unhealthy=ill), known, names=names, lost=lost)
         memo.nodes[name] = known
         if known.devices is not None:
             found[row] = known.devices
@@ -81,7 +83,7 @@ def told_devices(
 
 
 def _had_objects(known: _Read) -> bool:
-    return known.clues is not None and bool(known.clues.objects or known.clues.slices)
+    return known.clues is not None and bool(known.clues.objects or known.clues.slices or known.clues.unhealthy)
 
 
 def _read(wire: NodeWire, clues: NodeClues | None, known: _Read | None, *, names: GpuNames, lost: bool) -> _Read:

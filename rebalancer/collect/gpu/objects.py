@@ -1,4 +1,4 @@
-"""Claims, slices and Device objects by what looks them up: pods by claim, nodes by name."""
+"""Claims, slices, Device objects and lists of unhealthy devices by what looks them up: pods by claim, nodes by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rebalancer.collect.gpu.pod_clues import ClaimUse
 from rebalancer.gpu.clues import ClaimRequest
 from rebalancer.gpu.nodes.clues import ObjectDevice, SliceDevice
 from rebalancer.gpu.places.clues import ClaimedDevice
+from rebalancer.kube.gpu_sharing import UNHEALTHY_PREFIX, UnhealthyWire
 from rebalancer.kube.wire_devices import (
     AttributeWire,
     DeviceClaimWire,
@@ -171,3 +172,13 @@ def objects_by_node(objects: Iterable[NodeDevicesWire]) -> Mapping[str, tuple[Ob
         )
         for wire in objects
     }
+
+
+def unhealthy_by_node(maps: Iterable[UnhealthyWire]) -> Mapping[str, str]:
+    """What gpushare's device plugin calls unhealthy, of the nodes of which it calls some device so."""
+    found = {
+        wire.metadata.name.removeprefix(UNHEALTHY_PREFIX): (wire.data.gpus or "").strip()
+        for wire in maps
+        if wire.data is not None and wire.metadata.name.startswith(UNHEALTHY_PREFIX)
+    }
+    return {node: text for node, text in found.items() if text}

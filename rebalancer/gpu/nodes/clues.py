@@ -43,6 +43,8 @@ class NodeClues:
     allocatable: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     objects: tuple[ObjectDevice, ...] | None = None
     slices: tuple[SliceDevice, ...] = ()
+    unhealthy: str = ""
+    """What the device plugin of gpushare calls unhealthy, ``0,2``; empty: nothing, or not told."""
 
     def has(self, resource: str) -> int:
         """Units of a resource that the node has, healthy or not; 0 without. Raises Unreadable."""

@@ -1,7 +1,8 @@
 """gpushare's devices of a node: total memory over the number of devices, in a unit that each node's plugin chooses.
 
 The unit is the policy's, or that of the protocol's own tools: more than 100 of it per device are MiB, fewer are GiB. The plugin counts
-every device as large as its first, so on a node of several the figure says what is handed out of each, and not what each has.
+every device as large as its first, so on a node of several the figure says what is handed out of each, and not what each has. Which devices
+are unhealthy it writes into a ConfigMap of the node's name.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from rebalancer.gpu.names import GpuNames
 from rebalancer.gpu.nodes.clues import NodeClues, NodeContext
 from rebalancer.gpu.nodes.told import FoundDevice, Told, countable, health_by_count
-from rebalancer.gpu.unreadable import Disagreement
-from rebalancer.state.devices import DeviceSource
+from rebalancer.gpu.unreadable import Disagreement, digits
+from rebalancer.state.devices import DeviceSource, Health
 from rebalancer.state.gpu import GIB, MIB, UNKNOWN, Family, Scheme
 
 MOST_GIB = 100
@@ -24,6 +25,7 @@ def read(node: NodeClues, context: NodeContext) -> Told | None:
     per_device = units_per_device(count, total, names)
     memory = per_device * unit_bytes(per_device, names)
     health = health_by_count(has=total, gives=node.gives(names.gpushare_memory))
+    unhealthy = _unhealthy(node.unhealthy, count)
     devices = tuple(
         FoundDevice(
             family=Family.NVIDIA,
@@ -33,7 +35,7 @@ def read(node: NodeClues, context: NodeContext) -> Told | None:
             memory_bytes=memory if count == 1 else UNKNOWN,
             memory_exact=count == 1,
             handed_out_bytes=memory,
-            health=health,
+            health=Health.UNHEALTHY if index in unhealthy else health,
         )
         for index in range(count)
     )
@@ -60,3 +62,11 @@ def node_unit_bytes(node: NodeClues, context: NodeContext) -> float:
     if count and total:
         return unit_bytes(units_per_device(count, total, names), names)
     return names.gpushare_unit_bytes if total else UNKNOWN
+
+
+def _unhealthy(text: str, count: int) -> frozenset[int]:
+    """Raises Unreadable, and Disagreement for a device that the node does not have."""
+    found = frozenset(digits("the ConfigMap of unhealthy devices", part) for part in text.split(",") if part.strip())
+    if found and max(found) >= count:
+        raise Disagreement(f"the ConfigMap of unhealthy devices names device {max(found)}, and the node has {count}")
+    return found
