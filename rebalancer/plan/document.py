@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.plan.gpu_moves import moved_devices
 from rebalancer.plan.gpu_report import gpu_report
 from rebalancer.plan.grades import carried, keys_by_row
 from rebalancer.plan.hinting import EXTENDER, HINT, TAINT, UNSTEERED
@@ -123,6 +124,7 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         gain=round(move.gain, 6),
         reason=move.reason,
         request={name: float(request[row]) for row, name in enumerate(state.resources) if request[row] > 0},
+        devices=moved_devices(state, pod),
         action="annotate" if bench.scene.mode is Mode.ANNOTATE else "evict",
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rebalancer.plan.gpu_moves import MoveDevice
 from rebalancer.plan.gpu_report import GpuReport
 from rebalancer.plan.hinting import UNSTEERED
 
@@ -59,6 +60,8 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     reason: str
     request: dict[str, float] = {}
     """resource -> what the replacement will ask for."""
+    devices: tuple[MoveDevice, ...] = ()
+    """The GPUs of the source that the pod is on, as far as that is known."""
 
     action: str = "evict"
     """``evict``, or ``annotate`` where the policy lets the pod's class only be marked."""

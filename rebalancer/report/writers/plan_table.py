@@ -17,6 +17,7 @@ from rebalancer.report.styles import class_cell
 from rebalancer.report.text import counted
 from rebalancer.report.writers.gpu_holders import gpu_holders
 from rebalancer.report.writers.landings import landings
+from rebalancer.report.writers.move_devices import move_devices, moved_by_gpu
 from rebalancer.units import format_duration, format_percent
 
 _NODES_SHOWN = 20
@@ -141,6 +142,8 @@ def _room(move: Move) -> str:
 
 def _why(move: Move, *, wide: bool) -> str:
     parts = [move.reason]
+    if (wide or moved_by_gpu(move)) and (devices := move_devices(move)):
+        parts.append(devices)
     if move.action != "evict":
         parts.append(f"it is only marked ({move.action}), not evicted")
     if wide:
