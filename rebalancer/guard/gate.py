@@ -94,6 +94,9 @@ class Scene:
     passing: Mapping[int, str] = field(default_factory=dict)
     """Row of a hot node -> why its peak passes by itself, from `Findings`."""
 
+    reclaiming: bool = False
+    """Room is given back: that replacements of the victims' workloads wait is what is to be expected, and no reason to wait for them."""
+
     @cached_property
     def headcount(self) -> Headcount:
         settle_s = max(self.spec.cooldown.workload, self.spec.breaker.pending_after)

@@ -8,6 +8,7 @@ worth an eviction.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def _groups(plan: Plan) -> list[list[Move]]:
 def still_makes_room(moves: list[Move], bench: Bench) -> list[ProposedMove] | str:
     """All of them on the books of the bench, or in words why none: the pod that waited must still wait, every victim must be where it was
     and pass the gates, and the pod must fit on the node without them."""
-    state, scene = bench.scene.state, bench.scene
+    state, scene = bench.scene.state, replace(bench.scene, reclaiming=True)
     waits = moves[0].makes_room_for
     waiting = -1 if waits is None else state.pod_index.get(waits.uid, -1)
     if waiting < 0 or state.pods.node[waiting] >= 0:

@@ -14,8 +14,9 @@ other eviction.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from rebalancer.units import format_duration
 
 NODES_TRIED = 3
 """Nodes whose chosen victims are checked by all filters, fewest victims first."""
+SHOWN = 3
+"""Names in a sentence."""
 BUSY = 0.05
 """Share of its request from which a pod counts as busy."""
 
@@ -56,7 +59,23 @@ class _Progress:
     placed: dict[int, int] = field(default_factory=dict)
     moves: list[ProposedMove] = field(default_factory=list)
     refused: dict[int, Refusal] = field(default_factory=dict)
-    sentences: list[str] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
+    """What was made room for, in words."""
+    asked: Counter[str] = field(default_factory=Counter)
+    """Gate -> borrowers that it kept from the claim that was looked at last."""
+    denied: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """(tenant, why) -> pods that go on waiting."""
+
+    @property
+    def outcome(self) -> str:
+        """One sentence for what is given back, one for each reason why others wait."""
+        parts = []
+        if self.given:
+            parts.append(f"{_counted(len(self.moves), 'move')} give{'' if len(self.moves) > 1 else 's'} room back: {_listed(self.given)}")
+        for (tenant, why), pods in self.denied.items():
+            waits = f"{_counted(len(pods), 'pod')} of tenant {tenant} within its guarantee wait{'' if len(pods) > 1 else 's'}"
+            parts.append(f"{waits}, and {why}: {_listed(pods)}")
+        return "; ".join(parts)
 
 
 class Reclaim:
@@ -66,6 +85,7 @@ class Reclaim:
         rules, tenants, state = bench.scene.spec.reclaim, bench.tenants, bench.scene.state
         if not tenants or not rules.enabled:
             return Proposal(self.name, (), (), "")
+        bench = replace(bench, scene=replace(bench.scene, reclaiming=True))
         resources = resources_of(state, tenants)
         amounts = pod_amounts(state, resources)
         held = book_of(state, accounts_of(state, tenants, amounts=amounts), amounts)
@@ -74,9 +94,7 @@ class Reclaim:
             if not held.within_guarantee(pod) or pod in progress.placed:
                 continue  # what was given back before has filled the guarantee
             self._serve(bench, held, pod, rules, progress)
-        outcome = f"{_counted(len(progress.moves), 'move')} give back room: {'; '.join(progress.sentences)}" if progress.moves else ""
-        outcome = outcome or "; ".join(progress.sentences)
-        return Proposal(self.name, tuple(progress.moves), tuple(progress.refused.items()), outcome)
+        return Proposal(self.name, tuple(progress.moves), tuple(progress.refused.items()), progress.outcome)
 
     def _serve(self, bench: Bench, held: Book, pod: int, rules: Rules, progress: _Progress) -> None:
         state = bench.scene.state
@@ -85,11 +103,11 @@ class Reclaim:
         if where_it_fits(now, pod, gpu=gpu).any():
             return  # kube-scheduler can place it as it is
         candidates = self._candidates(bench, held, pod, progress)
-        name = state.pod_name(pod)
+        name, tenant = state.pod_name(pod), _tenant(held, pod)
         if not candidates:
-            progress.sentences.append(
-                f"{name} waits for what tenant {_tenant(held, pod)} is guaranteed, and nobody who borrows it may be evicted"
-            )
+            gates = ", ".join(f"{count} {gate}" for gate, count in progress.asked.most_common())
+            why = f"nobody who borrows may be evicted{f' ({gates})' if gates else ''}"
+            progress.denied.setdefault((tenant, why), []).append(name)
             return
         everywhere = where_it_fits(without(now, candidates), pod, gpu=gpu)
         rooms = sorted(
@@ -101,10 +119,8 @@ class Reclaim:
             if spared is not None and self._allowed_together(bench, spared, progress):
                 self._book(bench, held, pod, spared, progress)
                 return
-        progress.sentences.append(
-            f"{name} waits for what tenant {_tenant(held, pod)} is guaranteed, and no {rules.max_victims} borrowers on one node "
-            "make room for it"
-        )
+        why = f"no {rules.max_victims} borrowers on one node make room"
+        progress.denied.setdefault((tenant, why), []).append(name)
 
     def _candidates(self, bench: Bench, held: Book, pod: int, progress: _Progress) -> list[int]:
         """Pods that may be evicted for the claim, in order."""
@@ -113,6 +129,7 @@ class Reclaim:
         takes = (held.amounts.requested[:, claimed] > 0).any(axis=1)
         rows = np.flatnonzero(held.amounts.holding & (held.row_of >= 0) & (held.row_of != own) & takes)
         found = []
+        progress.asked.clear()
         for victim in rows.tolist():
             if victim in progress.gone or held.may_lose(victim, claimed, sparing=own):
                 continue
@@ -120,6 +137,7 @@ class Reclaim:
             refusal = first_refusal(candidate, bench.scene, static=True) or first_refusal(candidate, bench.scene, static=False)
             if refusal is not None:
                 progress.refused[victim] = refusal
+                progress.asked[refusal.gate] += 1
                 continue
             found.append(victim)
         return sorted(found, key=lambda victim: self._order(state, held, victim, claimed))
@@ -226,7 +244,12 @@ class Reclaim:
             progress.gone.add(victim)
         held.move(pod, sign=1)
         progress.placed[pod] = room.node
-        progress.sentences.append(f"{state.pod_name(pod)} on {node} for {_counted(len(room.victims), 'pod')} of others")
+        progress.given.append(f"{state.pod_name(pod)} on {node}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _others(count: int) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from rebalancer.plan.model import API_VERSION, Plan
 from rebalancer.report.checks import CheckReport
 from rebalancer.report.demo import DemoResult
+from rebalancer.report.demo_tenants import TenantsDemoResult
 from rebalancer.report.explanation import Explanation
 from rebalancer.report.gpus import GpusReport
 from rebalancer.report.simulation import SimulationReport
@@ -45,6 +46,7 @@ def document_schemas() -> Mapping[str, Schema]:
         "check-report.schema.json": _schema(CheckReport),
         "simulation-report.schema.json": _schema(SimulationReport),
         "tenants-report.schema.json": _schema(TenantsReport),
+        "tenants-demo-result.schema.json": _schema(TenantsDemoResult),
     }
 
 

@@ -6,7 +6,8 @@ draws from the world's generator: to an outsider the ties of the real one are ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +52,8 @@ class Scheduler:
         self._extenders = extenders
         self._demands = Demands()
         self._queue: dict[str, tuple[_Queued, str, str]] = {}
+        self._nominated: set[str] = set()
+        """uids of waiting pods for which somebody has proposed a node."""
         self._order = 0
         self._start = 0
         for pod in world.objects("pods"):
@@ -59,6 +62,10 @@ class Scheduler:
 
     def _enqueue(self, pod: Json) -> None:
         spec, uid = pod["spec"], pod["metadata"]["uid"]
+        if pod.get("status", {}).get("nominatedNodeName"):
+            self._nominated.add(uid)
+        else:
+            self._nominated.discard(uid)
         mine = spec.get("schedulerName", NAME) == NAME and not spec.get("nodeName") and phase(pod) == "Pending"
         if not mine or is_terminating(pod) or spec.get("schedulingGates"):
             self._queue.pop(uid, None)
@@ -70,6 +77,7 @@ class Scheduler:
         if change.plural == "pods":
             if change.type == "DELETED":
                 self._queue.pop(change.value["metadata"]["uid"], None)
+                self._nominated.discard(change.value["metadata"]["uid"])
                 self._demands.forget(change.value["metadata"]["uid"])
                 self._wake()
             else:
@@ -103,7 +111,8 @@ class Scheduler:
     def choose(self, snapshot: Snapshot, pod: Json) -> int | None:
         """The row of the node that the pod would go to; None when no node is feasible."""
         demand = self._demands.of(pod)
-        mask = feasible(snapshot, pod, demand)
+        with self._room_of_nominated(snapshot, pod):
+            mask = feasible(snapshot, pod, demand)
         for extender in self._extenders if mask.any() else ():
             mask &= extender.filter(snapshot.names, pod)
         nominated = snapshot.index.get(pod.get("status", {}).get("nominatedNodeName", ""))
@@ -117,6 +126,26 @@ class Scheduler:
         scores = total_score(snapshot, pod, demand, rows)
         best = rows[scores == scores.max()]
         return int(best[self._world.random.randrange(len(best))])
+
+    @contextmanager
+    def _room_of_nominated(self, snapshot: Snapshot, pod: Json) -> Iterator[None]:
+        """Meanwhile pods that are nominated for a node count there, for pods of their priority and below, as kube-scheduler has it."""
+        priority, uid = int(pod["spec"].get("priority", 0)), pod["metadata"]["uid"]
+        counted: list[tuple[int, str, float]] = []
+        for other_uid, (_, namespace, name) in self._queue.items() if self._nominated else ():
+            if other_uid == uid or other_uid not in self._nominated:
+                continue
+            other = self._world.get("pods", name, namespace)
+            row = snapshot.index.get(other.get("status", {}).get("nominatedNodeName", ""))
+            if row is not None and int(other["spec"].get("priority", 0)) >= priority and not other["spec"].get("nodeName"):
+                counted += [(row, resource, float(amount)) for resource, amount in self._demands.of(other).request.items()]
+        for row, resource, amount in counted:
+            snapshot.resource(snapshot.requested, resource)[row] += amount
+        try:
+            yield
+        finally:
+            for row, resource, amount in counted:
+                snapshot.resource(snapshot.requested, resource)[row] -= amount
 
     def _window(self, rows: Rows, size: int) -> Rows:
         """The feasible nodes that the search comes across before it stops; the next search starts behind them."""

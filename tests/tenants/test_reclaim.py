@@ -161,7 +161,10 @@ def test_gates_hold_and_are_told() -> None:
     plan = planned(town(*pods, waits("w", "small"), budgets=[budget]), leaf("big", 2), leaf("small", 2))
     assert evicted(plan) == []
     assert {one.gate for one in plan.refused} == {"disruption-budget"}
-    assert "nobody who borrows it may be evicted" in plan.outcome
+    assert (
+        "1 pod of tenant small within its guarantee waits, and nobody who borrows may be evicted (4 disruption-budget): small/w"
+        in plan.outcome
+    )
 
 
 def test_budgets_end_it() -> None:

@@ -27,6 +27,8 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     if past is not None:
         since = format_duration(max(0.0, state.at - past.at))
         return Refusal(NAME, f"the replacement of {past.pod}, evicted {since} ago, is not Ready yet ({ref})", retryable=True)
+    if scene.reclaiming:
+        return None
     if scene.booked.by_workload.get(ref, 0) and not scene.follows_its_gang(candidate.pod):
         return Refusal(NAME, f"this plan already moves a pod of {ref}; the next one waits until the replacement is Ready", retryable=True)
     leaving = int(heads.terminating[workload])
@@ -48,9 +50,9 @@ GATE = Gate(
     name=NAME,
     order=340,
     describe=(
-        "Pods of a workload of which another pod is on the move: in this plan, evicted and its replacement not Ready, "
-        "terminating, or arriving; members of a gang that moves whole do not wait for each other. "
-        "And those on a node that an evicted pod has not left yet."
+        "Pods of a workload of which another pod is on the move: in this plan, evicted and its replacement not Ready, terminating, or "
+        "arriving; where room is given back to a tenant only the second counts, and members of a gang that moves whole do not wait for "
+        "each other. And those on a node that an evicted pod has not left yet."
     ),
     check=check,
     static=False,
