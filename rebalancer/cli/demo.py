@@ -16,6 +16,8 @@ Cycles = Annotated[int, typer.Option("--cycles", help="How many cycles the contr
 Compare = Annotated[bool, typer.Option("--compare", help="Run the same cluster with and without soft taints, and show both.")]
 Gpu = Annotated[bool, typer.Option("--gpu", help="A cluster with GPUs: shared and whole ones, training gangs, notebooks.")]
 
+ForTenants = Annotated[bool, typer.Option("--tenants", help="A cluster that teams share: one wants back what another has borrowed.")]
+
 
 def register(app: typer.Typer) -> None:
     app.command("demo")(demo)
@@ -25,6 +27,7 @@ def demo(
     seed: Seed = 7,
     cycles: Cycles = 6,
     gpu: Gpu = False,
+    tenants: ForTenants = False,
     compare: Compare = False,
     output: Output = Format.TABLE,
     no_color: NoColor = False,
@@ -38,6 +41,9 @@ def demo(
     from rebalancer.runtime.demo import run_demo
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    if tenants:
+        _demo_of_tenants(seed=seed, cycles=cycles, output=output, no_color=no_color)
+        return
     runs = (True, False) if compare else (True,)
     results = []
     with showing("making a cluster", of=cycles * len(runs)) as display:
@@ -52,3 +58,16 @@ def demo(
         print_document(DemoComparison(with_soft_taints=results[0], without_soft_taints=results[1]), output, no_color=no_color)
     else:
         print_document(results[0], output, no_color=no_color)
+
+
+def _demo_of_tenants(*, seed: int, cycles: int, output: Format, no_color: bool) -> None:
+    from rebalancer.runtime.demo_tenants import run_tenants_demo
+
+    with showing("making a cluster", of=cycles) as display:
+
+        def tell(done: int, words: str) -> None:
+            display.count(done, cycles)
+            display.stage(words)
+
+        result = run_tenants_demo(seed=seed, cycles=cycles, on_cycle=tell)
+    print_document(result, output, no_color=no_color)
