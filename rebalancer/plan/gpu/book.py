@@ -10,7 +10,6 @@ An evicted pod keeps what it holds until it is gone. `release` says that it is; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -35,11 +34,13 @@ class DeviceBook:
         self.policy = policy or Gpu()
         self._log: list[Saved] = []
         self._offers: dict[OfferKey, Offer] = {}
+        self._offered: dict[int, tuple[Offer, ...]] = {}
+        self._uses: dict[int, Use] = {}
 
     def copy(self) -> DeviceBook:
         """A book of its own with the same bookings, for trials; its log begins anew."""
         other = DeviceBook(self.state, self.policy)
-        other._offers = self._offers
+        other._offers, other._offered, other._uses = self._offers, self._offered, self._uses  # which bookings do not change
         other.table, other.needs, other.columns = self.table, self.needs, self.columns.copy()
         return other
 
@@ -68,7 +69,11 @@ class DeviceBook:
         return self.needs[self.table.ask_of_pod[pod]]
 
     def use_of(self, pod: int) -> Use:
-        return Use(self.table.memory_of(pod, by_request=self.judge.by_request), self.table.busy_of(pod))
+        found = self._uses.get(pod)
+        if found is None:
+            memory = self.table.memory_of(pod, by_request=self.policy.unmeasured == "by-request")
+            found = self._uses[pod] = Use(memory, self.table.busy_of(pod))
+        return found
 
     def possible(self, pod: int) -> BoolArray:
         """(nodes,): where the scheme's scheduler would find a device for it by what was asked for. True for nodes that cannot be read, and
@@ -146,14 +151,20 @@ class DeviceBook:
     def _save(self, node: int) -> None:
         self._log.append(self.columns.save(self.table.devices.of_node(node), node))
 
-    def offered(self, pod: int) -> Iterator[Offer]:
-        models = None if not self.policy.same_model or int(self.state.pods.node[pod]) < 0 else self.table.models_of(pod)
-        for need in self.needs_of(pod).each:
-            key = (need, models)
-            offer = self._offers.get(key)
-            if offer is None:
-                offer = self._offers[key] = offer_of(self.table, need, models)
-            yield offer
+    def offered(self, pod: int) -> tuple[Offer, ...]:
+        """What nodes offer for each need of the pod."""
+        found = self._offered.get(pod)
+        if found is None:
+            models = None if not self.policy.same_model or int(self.state.pods.node[pod]) < 0 else self.table.models_of(pod)
+            found = self._offered[pod] = tuple(self._offer(need, models) for need in self.needs_of(pod).each)
+        return found
+
+    def _offer(self, need: Need, models: frozenset[str] | None) -> Offer:
+        key = (need, models)
+        offer = self._offers.get(key)
+        if offer is None:
+            offer = self._offers[key] = offer_of(self.table, need, models)
+        return offer
 
     def _fits(self, offer: Offer, use: Use) -> BoolArray:
         nodes, judge, columns, need = len(self.state.nodes.names), self.judge, self.columns, offer.need
