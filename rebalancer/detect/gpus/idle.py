@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalancer.policy.gpu_holders import Idle
-from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.tables import Phase, PodClass
 
@@ -45,25 +45,22 @@ class IdleHolders:
 
 def idle_holders(state: ClusterState, rules: Idle) -> IdleHolders:
     """Every running pod with GPUs is a holder, is known not to be, or is counted as unknown."""
-    gpus, pods = state.gpus, state.pods
-    verdicts = _verdicts(state, rules)
-    rows_of: dict[int, list[int]] = {}
-    for row, pod in enumerate(gpus.held.pod.tolist()):
-        rows_of.setdefault(pod, []).append(row)
+    gpus = state.gpus
+    rests, works = _verdicts(state, rules)
+    holds, busy, unclear = (np.zeros(len(state.pods.names), dtype=np.bool_) for _ in range(3))
+    holds[gpus.held.pod] = holds[gpus.unplaced] = unclear[gpus.unplaced] = True
+    busy[gpus.held.pod[works]] = True
+    unclear[gpus.held.pod[~rests & ~works]] = True
     found: list[IdleHolder] = []
     unknown = 0
-    unplaced = set(gpus.unplaced.tolist())
-    for pod in sorted({*rows_of, *unplaced}):
-        if int(pods.phase[pod]) != int(Phase.RUNNING) or pods.terminating[pod]:
-            continue
-        states = {verdicts[row] for row in rows_of.get(pod, ())}
+    for pod in np.flatnonzero(holds & ~busy & _may_be_idle(state, rules)).tolist():
         rested = _cpu_rests(state, pod, rules)
-        if False in states or rested is False or not _old_enough(state, pod, rules):
+        if rested is False:
             continue
-        if pod in unplaced or None in states or rested is None:
+        if unclear[pod] or rested is None:
             unknown += 1
             continue
-        found.append(_holder(state, pod, rows_of[pod], rules))
+        found.append(_holder(state, pod, gpus.held.of_pod(pod), rules))
     found.sort(key=lambda each: (-_first(each.gpus), -_first(each.memory_bytes), state.pod_name(each.pod)))
     return IdleHolders(tuple(found), unknown)
 
@@ -72,11 +69,12 @@ def _first(value: float) -> float:
     return value if value == value else 0.0
 
 
-def _verdicts(state: ClusterState, rules: Idle) -> list[bool | None]:
-    """(pairs,) whether the pod was idle on the device; None: nobody can tell."""
+def _verdicts(state: ClusterState, rules: Idle) -> tuple[BoolArray, BoolArray]:
+    """(pairs,) each: the pod was idle on the device, and it was not; neither where nobody can tell."""
     gpus = state.gpus
     if not len(gpus.use):
-        return [None] * len(gpus.held)
+        nothing = np.zeros(len(gpus.held), dtype=np.bool_)
+        return nothing, nothing
     mark, device = rules.busy_below / 100, gpus.held.device
     believed = gpus.devices.trusted[device] & np.array([not doubt for doubt in gpus.use.doubts], dtype=np.bool_)[device]
     rests = believed & (gpus.use.busiest[device] <= mark)  # NaN is not at rest
@@ -85,13 +83,14 @@ def _verdicts(state: ClusterState, rules: Idle) -> list[bool | None]:
         own = gpus.held_use
         rests |= believed & (own.kernel_idle_s >= rules.after) & ~(own.busy > mark)
         works |= believed & ~rests & ((~own.estimated & (own.busy > mark)) | (own.kernel_idle_s < rules.after))
-    return [True if idle else False if busy else None for idle, busy in zip(rests.tolist(), works.tolist(), strict=True)]
+    return rests, works & ~rests
 
 
-def _old_enough(state: ClusterState, pod: int, rules: Idle) -> bool:
-    since = float(state.pods.started_at[pod])
-    since = since if since == since else float(state.pods.created_at[pod])
-    return state.at - since >= rules.after
+def _may_be_idle(state: ClusterState, rules: Idle) -> BoolArray:
+    """(pods,) it runs, and has for long enough to be called idle."""
+    pods = state.pods
+    since = np.where(np.isnan(pods.started_at), pods.created_at, pods.started_at)
+    return np.asarray((pods.phase == int(Phase.RUNNING)) & ~pods.terminating & (state.at - since >= rules.after), dtype=np.bool_)
 
 
 def _cpu_rests(state: ClusterState, pod: int, rules: Idle) -> bool | None:
@@ -105,9 +104,9 @@ def _cpu_rests(state: ClusterState, pod: int, rules: Idle) -> bool | None:
     return None if used != used else used <= rules.cpu_below
 
 
-def _holder(state: ClusterState, pod: int, rows: list[int], rules: Idle) -> IdleHolder:
-    gpus, at = state.gpus, np.array(rows, dtype=np.int64)
-    held, device = gpus.held, gpus.held.device[rows]
+def _holder(state: ClusterState, pod: int, at: IntArray, rules: Idle) -> IdleHolder:
+    gpus = state.gpus
+    held, device = gpus.held, gpus.held.device[at]
     busiest = gpus.use.busiest[device]
     by_device = np.flatnonzero(busiest <= rules.busy_below / 100)
     share = np.where(held.exclusive[at], 1.0, _share(state, at))
