@@ -36,6 +36,8 @@ class DeviceBook:
         self._offers: dict[OfferKey, Offer] = {}
         self._offered: dict[int, tuple[Offer, ...]] = {}
         self._uses: dict[int, Use] = {}
+        self._kept: dict[int, tuple[Offer, BoolArray]] = {}
+        """By id of an offer: where it is possible now."""
 
     def copy(self) -> DeviceBook:
         """A book of its own with the same bookings, for trials; its log begins anew."""
@@ -78,14 +80,21 @@ class DeviceBook:
     def possible(self, pod: int) -> BoolArray:
         """(nodes,): where the scheme's scheduler would find a device for it by what was asked for. True for nodes that cannot be read, and
         for what device plugins hand out, which kube-scheduler counts by the node."""
-        nodes = len(self.state.nodes.names)
-        mask = np.ones(nodes, dtype=np.bool_)
+        mask = np.ones(len(self.state.nodes.names), dtype=np.bool_)
         needs = self.needs_of(pod)
         for offer in self.offered(pod) if not needs.obstacle else ():
             if not offer.need.by_plugin:
-                enough = offer.count_on(nodes, self.judge.would_give(offer)) >= offer.need.devices
-                mask &= enough | self.table.faulty
+                mask &= self._possible(offer)
         return mask
+
+    def _possible(self, offer: Offer) -> BoolArray:
+        """(nodes,): kept until something is booked, since most pods that are looked at ask alike."""
+        kept = self._kept.get(id(offer))
+        if kept is None or kept[0] is not offer:
+            nodes = len(self.state.nodes.names)
+            enough = offer.count_on(nodes, self.judge.would_give(offer)) >= offer.need.devices
+            kept = self._kept[id(offer)] = (offer, enough | self.table.faulty)
+        return kept[1]
 
     def fits(self, pod: int, nodes: IntArray | None = None) -> BoolArray:
         """(nodes,): where it is possible, and whatever device its scheme gives it is a good one. With ``nodes``: of these rows alone."""
@@ -141,6 +150,7 @@ class DeviceBook:
 
     def undo(self, mark: int) -> None:
         """Take back all bookings and releases since the mark."""
+        self._kept.clear()
         while len(self._log) > mark:
             self.columns.restore(self._log.pop())
 
@@ -149,6 +159,7 @@ class DeviceBook:
         return frozenset(self.state.gpus.unplaced.tolist())
 
     def _save(self, node: int) -> None:
+        self._kept.clear()
         self._log.append(self.columns.save(self.table.devices.of_node(node), node))
 
     def offered(self, pod: int) -> tuple[Offer, ...]:
