@@ -98,7 +98,7 @@ def lay_bench(
     failed[[state.node_index[name] for name in untainted]] = True
     tainted = soft_tainted(findings, steering) & ~failed if steers else none
     placements = Placements(state, policy.spec.gpu)
-    feasibility = Feasibility(state, placements)
+    feasibility = Feasibility(state, placements, steered_schedulers=policy.spec.victims.schedulers)
     warm = warm_nodes(findings, steering)
     grades = graded(findings, steering, warm)
     then = taints_then(state, findings, wanted=tainted, right=grades, failed=failed) if steers else None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rebalancer.policy.gpu import Gpu
-from rebalancer.policy.model import Budgets, Gain, Pool, Spec, Threshold
+from rebalancer.policy.model import Budgets, Gain, Pool, Spec, Threshold, Victims
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.gpu import Scheme
+from rebalancer.state.scheduling import Constraints
 from tests.plan.deciding import moved, planned, refusals, why
 from tests.plan_devices.asking import with_use
 from tests.support.builder import CPU, GPU, GPU_MEMORY, NodeSpec, PodSpec, cluster, node, pod
@@ -192,3 +195,12 @@ def test_each_booked_move_takes_its_device_at_once() -> None:
     pods = [worker("a", "hot1", busy=0.5), worker("b", "hot2", busy=0.5), worker("c", "cool", busy=0.0)]
     plan = planned(state_of(nodes, pods, {("cool", 0): used(memory="30Gi")}), spec())
     assert len(plan.moves) == 1
+
+
+def test_a_pod_of_a_scheduler_that_the_policy_names_is_planned_by_the_same_rules() -> None:
+    """Its scheduler is kube-scheduler with an extender; without being named it is nobody that can be predicted."""
+    nodes = [machine("hot", gpu(), busy=0.95), machine("cool", gpu(), busy=0.0)]
+    mine = replace(worker("a", "hot", busy=0.6), constraints=Constraints(scheduler_name="hami-scheduler"))
+    state = state_of(nodes, [mine])
+    assert refusals(planned(state, spec())) == {"a": "scheduler"}
+    assert moved(planned(state, spec(victims=Victims(schedulers=("default-scheduler", "hami-scheduler"))))) == ["a"]
