@@ -73,7 +73,7 @@ def tenants_report(*, state: ClusterState, quotas: TenantQuotas, gpus: GpuReport
     levels: list[int] = []
     for row in range(len(tree.names)):
         levels.append(0 if tree.parent[row] < 0 else levels[int(tree.parent[row])] + 1)
-    idle = _idle(accounts, gpus)
+    idle = idle_gpus(accounts, gpus)
     rows = tuple(
         TenantRow(
             name=name,
@@ -101,7 +101,8 @@ def tenants_report(*, state: ClusterState, quotas: TenantQuotas, gpus: GpuReport
     )
 
 
-def _idle(accounts: Accounts, gpus: GpuReport | None) -> list[float | None]:
+def idle_gpus(accounts: Accounts, gpus: GpuReport | None) -> list[float | None]:
+    """GPUs that the pods of each tenant, and of those below it, hold and do not use; None where no GPU is measured."""
     if gpus is None or not gpus.measured:
         return [None] * len(accounts.tree.names)
     held = dict.fromkeys(accounts.tree.names, 0.0)

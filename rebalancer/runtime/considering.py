@@ -9,7 +9,7 @@ import msgspec
 
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import Findings
-from rebalancer.detect.tenants.accounts import in_force
+from rebalancer.detect.tenants.accounts import Accounts, accounts_of, in_force
 from rebalancer.detect.tenants.membership import with_tenants
 from rebalancer.guard.breaker import BreakerFinding, breaker_findings
 from rebalancer.guard.gate import Booked, Scene
@@ -52,6 +52,8 @@ class Verdict:
     landings: tuple[Landing, ...]
     """Earlier moves that this look settled."""
     breaker: tuple[BreakerFinding, ...]
+    accounts: Accounts | None
+    """Of the tenants; None without a file."""
     landing_rate: LandingRate
     """Of the moves that settled within ``breaker.hold``."""
 
@@ -66,6 +68,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
     stopwatch, spec = stopwatch or Stopwatch(), orders.policy.spec
     with stopwatch.stage("detect"), collector_at_rest():
         state = with_tenants(state, orders.tenants)
+        tenants = in_force(state, orders.tenants)
         memory, landings = settle(memory, state, spec)
         rate = landing_rate_of(memory, since=state.at - spec.breaker.hold)
         breaker = breaker_of(state, memory, orders)
@@ -80,7 +83,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
             mode=orders.mode,
             mode_source=orders.mode_source,
             hints=orders.hints,
-            tenants=in_force(state, orders.tenants),
+            tenants=tenants,
         )
         plan = msgspec.structs.replace(decision.plan, earlier=earlier_moves(memory), landings=landing_report(rate))
     return Verdict(
@@ -91,6 +94,7 @@ def consider(state: ClusterState, memory: Memory, orders: Orders, *, stopwatch: 
         history=history,
         landings=landings,
         breaker=breaker,
+        accounts=accounts_of(state, tenants) if tenants else None,
         landing_rate=rate,
     )
 

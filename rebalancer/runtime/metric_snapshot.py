@@ -15,9 +15,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from rebalancer.detect.findings import Findings, NodeClass
+from rebalancer.detect.tenants.accounts import Accounts
 from rebalancer.plan.gpu_report import GpuReport
 from rebalancer.plan.grades import GRADES, carried
 from rebalancer.runtime.gpu_gauges import GPU_GAUGES, gpu_families
+from rebalancer.runtime.tenant_gauges import TENANT_GAUGES, tenant_families
 from rebalancer.state.arrays import FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState, Coverage
 from rebalancer.state.devices import FaultReason
@@ -41,6 +43,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "metric_oldest_sample_seconds": ("Age of the oldest sample that is still used.", ("signal",)),
     "gpu_faults": ("What is said of GPUs and cannot be read or does not go together.", ("reason",)),
     **GPU_GAUGES,
+    **TENANT_GAUGES,
 }
 """name without the prefix -> (documentation, labels): the closed list, so that the documentation needs no cluster."""
 _MARKS = ("low", "target", "high")
@@ -63,14 +66,17 @@ class SnapshotCollector(Collector):
         return iter(())
 
 
-def families_of(state: ClusterState, findings: Findings, gpus: GpuReport | None = None) -> Iterator[GaugeMetricFamily]:
+def families_of(
+    state: ClusterState, findings: Findings, gpus: GpuReport | None = None, accounts: Accounts | None = None
+) -> Iterator[GaugeMetricFamily]:
     """Everything that one observation says about the cluster."""
     yield from _node_families(state, findings)
     yield from _pool_families(state, findings)
-    yield from _tenant_families(state)
+    yield from _tenant_families(state) if accounts is None else _account_families(accounts)
     yield from _coverage_families(state.coverage)
     yield _gpu_faults(state)
     yield from gpu_families(state, gpus, _gauge)
+    yield from tenant_families(accounts, gpus, _gauge)
 
 
 def _gauge(name: str) -> GaugeMetricFamily:
@@ -126,6 +132,14 @@ def _pool_families(state: ClusterState, findings: Findings) -> Iterator[GaugeMet
             for column, signal in enumerate(signals) if members.size else ():
                 _add(marks, (pool, signal, mark), float(values[members[0], column]))  # the same for every node of a pool
     yield marks
+
+
+def _account_families(accounts: Accounts) -> Iterator[GaugeMetricFamily]:
+    """Of every tenant of the file, those above others too, in the resources that the file and the cluster know."""
+    tenants, resources = accounts.tree.names, accounts.resources
+    yield _matrix(_gauge("tenant_requested"), tenants, resources, accounts.requested)
+    yield _matrix(_gauge("tenant_used"), tenants, resources, accounts.used)
+    yield _matrix(_gauge("tenant_used_coverage_ratio"), tenants, resources, accounts.measured)
 
 
 def _tenant_families(state: ClusterState) -> Iterator[GaugeMetricFamily]:

@@ -21,6 +21,7 @@ from rebalancer.act.outcome import Outcome, Result
 from rebalancer.act.tainting import TaintResult
 from rebalancer.collect.sanity import DropReason
 from rebalancer.detect.findings import Findings
+from rebalancer.detect.tenants.accounts import Accounts
 from rebalancer.guard.breaker import BreakerCause
 from rebalancer.guard.catalogue import gate_names
 from rebalancer.guard.landings import NOTHING_LANDED, LandingRate
@@ -194,9 +195,9 @@ class Metrics:
     def cycle_missed(self) -> None:
         self._missed.inc()
 
-    def observed(self, state: ClusterState, findings: Findings, gpus: GpuReport | None = None) -> None:
+    def observed(self, state: ClusterState, findings: Findings, gpus: GpuReport | None = None, accounts: Accounts | None = None) -> None:
         """Replace everything that is said about nodes, pools, tenants, GPUs and coverage by what this cycle saw."""
-        self._snapshot.replace(families_of(state, findings, gpus))
+        self._snapshot.replace(families_of(state, findings, gpus, accounts))
         for reason, count in state.coverage.dropped.items():
             self._dropped.labels(_one_of(reason, {known.value for known in DropReason})).inc(max(0, count))
 

@@ -222,7 +222,7 @@ class Service:
         plan = verdict.decision.plan
         parts.metrics.cycle_ended(_end(result), at=at, seconds=result.seconds)
         parts.health.observed()
-        parts.metrics.observed(verdict.state, verdict.findings, verdict.decision.plan.gpus)
+        parts.metrics.observed(verdict.state, verdict.findings, verdict.decision.plan.gpus, verdict.accounts)
         parts.loads.observed(verdict.state, verdict.findings.load)
         parts.metrics.planned(plan)
         parts.metrics.settled(verdict.landings)

@@ -10,21 +10,15 @@ import subprocess
 import pytest
 import yaml
 
+from rebalancer.runtime.metric_snapshot import GAUGES, PREFIX
 from rebalancer.runtime.metrics import Metrics
 from tests.deploy.charts import ROOT
 
 ALERTS = ROOT / "deploy" / "alerts"
 RULES = yaml.safe_load((ALERTS / "rebalancer.yaml").read_text())["groups"][0]["rules"]
 NAMES = re.compile(r"rebalancer_[a-z_]+")
-KNOWN = set(NAMES.findall(Metrics().exposition().decode())) | {
-    # Families about nodes and pools appear with the first cycle.
-    "rebalancer_node_load_ratio",
-    "rebalancer_node_packing_ratio",
-    "rebalancer_nodes",
-    "rebalancer_pool_load_stddev_ratio",
-    "rebalancer_metric_coverage_ratio",
-    "rebalancer_metric_oldest_sample_seconds",
-}
+KNOWN = set(NAMES.findall(Metrics().exposition().decode())) | {PREFIX + name for name in GAUGES}
+"""Those about nodes, pools and tenants appear with the first cycle."""
 
 
 @pytest.mark.prometheus

@@ -7,12 +7,15 @@ import math
 import numpy as np
 import pytest
 
+from rebalancer.detect.classify import detect
 from rebalancer.detect.tenants.membership import with_tenants
+from rebalancer.policy.model import built_in_policy
 from rebalancer.policy.tenants import Members, Tenant, TenantMetadata, TenantQuotas, TenantSpec
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, render
 from rebalancer.report.tenants import TenantsReport, accounts_at, tenants_report
 from rebalancer.report.writers.tenants_table import explained
+from rebalancer.runtime.metric_snapshot import families_of
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.tables import Phase
 from tests.support.builder import cluster, node, pod
@@ -145,3 +148,18 @@ def test_without_tenants_the_table_says_so() -> None:
     """Nobody is evicted for a quota."""
     empty = TenantQuotas()
     assert "no tenants" in render(tenants_report(state=lab(), quotas=empty), Format.TABLE, Page())
+
+
+def test_gauges_say_the_same_as_the_table() -> None:
+    """By tenant and resource; what is not known has no sample."""
+    state = lab()
+    families = families_of(state, detect(state, built_in_policy().spec), None, accounts_at(state, QUOTAS))
+    samples = {(sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples}
+    assert samples["rebalancer_tenant_requested", "research", "cpu"] == 8
+    assert samples["rebalancer_tenant_guaranteed", "vision", "cpu"] == 6
+    assert samples["rebalancer_tenant_entitled", "speech", "cpu"] == 3
+    assert samples["rebalancer_tenant_borrowed", "vision", "cpu"] == 2
+    assert samples["rebalancer_tenant_wasted", "sales", "cpu"] == 3
+    assert samples["rebalancer_tenant_pending_pods", "speech"] == 1
+    assert samples["rebalancer_tenant_oldest_pending_seconds", "research"] == 600
+    assert ("rebalancer_tenant_used", "speech", "cpu") not in samples
