@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
+from rebalancer.plan.gpu.book import DeviceBook
 from rebalancer.plan.model import Plan
 from tests.plan.deciding import planned
 from tests.plan_devices.fleets import WAYS, Fleet, Place, Way, fleets
@@ -56,6 +57,23 @@ def carry_out(fleet: Fleet, plan: Plan, data: st.DataObject) -> None:
 def test_no_plan_overfills_a_device_whatever_the_schemes_choose(fleet: Fleet, data: st.DataObject) -> None:
     """Every sharing scheme mixed, in one fleet."""
     carry_out(fleet, planned(fleet.state, spec()), data)
+
+
+@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@given(fleets())
+def test_no_node_is_called_infeasible_that_a_scheme_would_choose(fleet: Fleet) -> None:
+    """A replacement would land where nobody expects it. Where places of pods are not known, a scheme may refuse what is called feasible."""
+    state = fleet.state
+    book, home = DeviceBook(state), {pod: place for place, pods in fleet.holders.items() for pod in pods}
+    for row, pod in enumerate(state.pods.names):
+        way, possible = fleet.ways[home[pod][0]], book.possible(row)
+        for node, at in state.node_index.items():
+            if fleet.ways.get(node) != way or fleet.model[node, 0] != fleet.model[home[pod]]:
+                continue  # what is asked for in bytes is another part of another model
+            would = bool(could_get(fleet, pod, way, node))
+            assert possible[at] or not would
+            if not state.gpus.unplaced.size and not way.units:
+                assert possible[at] == would
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
