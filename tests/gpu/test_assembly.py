@@ -279,6 +279,24 @@ def test_claims_place_by_the_slices_of_the_node() -> None:
     same_gpus(state.gpus, old.gpus)
 
 
+def test_an_extended_resource_that_a_claim_was_made_for_is_what_the_claim_is() -> None:
+    """Its name says nothing of GPUs, the DeviceClass of the claim does. Where the name is known, it is the one ask that there is."""
+    gpu = {"type": {"string": "gpu"}, "uuid": {"string": "GPU-d"}, "index": {"int": 0}}
+    spec = {"driver": "gpu.nvidia.com", "nodeName": "n1", "pool": {"name": "n1", "generation": 1}}
+    slices = decoded(ResourceSliceWire, {"metadata": {"name": "s"}, "spec": {**spec, "devices": [{"name": "gpu-0", "attributes": gpu}]}})
+    result = {"request": "r", "driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0"}
+    claim = {
+        "metadata": {"name": "made", "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}]}},
+        "status": {"allocation": {"devices": {"results": [result]}}},
+    }
+    for resource, scheme in (("example.com/fast", Scheme.DRA), ("nvidia.com/gpu", Scheme.PLAIN)):
+        made = gpu_pod("p", {resource: "1"}, status={"extendedResourceClaimStatus": {"resourceClaimName": "made"}})
+        state = state_of([node("n1")], [made], claims=decoded(DeviceClaimWire, claim), slices=slices)
+        assert [ask.scheme for ask in state.gpus.asks_of(0)] == [scheme]
+        assert held(state) == [("p", "n1", "0", Confidence.ALLOCATED)]
+
+
 def test_a_claim_that_is_not_there_is_a_fault_of_its_pod() -> None:
     """What it asks for is then not known either; what the pod asks for beside it is placed all the same."""
     claiming = pod("p", on="n1", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "lost"}]})

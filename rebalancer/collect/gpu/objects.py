@@ -29,9 +29,12 @@ _GPU = "gpu"
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What the claims of a pod ask for and were given. ``missing``: what the pod calls those that are not there, or not allocated."""
+    """What the claims of a pod ask for and were given. ``missing``: what the pod calls those that are not there, or not allocated.
+    ``extended``: requests of the claim that the scheduler made for what the pod asks of as an extended resource: the same ask once more,
+    unless the resource is one that nobody knows to be a GPU."""
 
     requests: tuple[ClaimRequest, ...] = ()
+    extended: tuple[ClaimRequest, ...] = ()
     devices: tuple[ClaimedDevice, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -50,17 +53,20 @@ class ClaimBook:
         if not uses or not self._known:
             return NOTHING_CLAIMED
         requests: list[ClaimRequest] = []
+        extended: list[ClaimRequest] = []
         devices: list[ClaimedDevice] = []
         missing: list[str] = []
         for use in uses:
             claim = self._claims.get((namespace, use.name))
             if use.asks:
                 requests.extend(_requests(claim, use) if claim is not None else (_unknown_request(use),) if use.name else ())
+            elif claim is not None:
+                extended.extend(_requests(claim, use))
             if claim is None or claim.status.allocation is None:
                 missing.append(use.claim)
             else:
                 devices.extend(_devices(claim))
-        return Claimed(tuple(requests), tuple(devices), tuple(missing))
+        return Claimed(tuple(requests), tuple(extended), tuple(devices), tuple(missing))
 
 
 def _requests(claim: DeviceClaimWire, use: ClaimUse) -> Iterator[ClaimRequest]:

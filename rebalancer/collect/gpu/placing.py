@@ -78,10 +78,11 @@ def asked_by(
         key = (case // len(meanings), meaning)
         asked.append(memo.find(key, (clues,)) or memo.keep(key, (clues,), asks_of(clues, Context(meaning, names))))
     for pod, claims in claimed.items():
-        if claims.requests:
+        requests = claims.requests or (() if asked[number[pod]].asks else claims.extended)
+        if requests:
             number[pod] = len(asked)
             meaning = by_number[int(of_node[pods.node[pod]])]
-            asked.append(asks_of(replace(pods.records[pod].clues, claims=claims.requests), Context(meaning, names)))
+            asked.append(asks_of(replace(pods.records[pod].clues, claims=requests), Context(meaning, names)))
     return AskedPods(number=number, asked=tuple(asked))
 
 
