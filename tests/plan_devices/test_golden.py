@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rebalancer.plan.gpu.book import DeviceBook
 from rebalancer.state.cluster import ClusterState
+from rebalancer.state.devices import Health
 from rebalancer.state.gpu import MIB, Scheme
 from tests.plan_devices.asking import BY_REQUEST, fits, gpus_of, possible, row, why_never, with_use
 from tests.support.builder import PodSpec, cluster, pod
@@ -93,8 +94,6 @@ def test_c4_devices_of_a_node_are_equal_parts_of_its_memory():
 
 def test_c6_an_unhealthy_device_is_given_to_nobody():
     """The only device with room is unhealthy."""
-    from rebalancer.state.devices import Health
-
     ill = shared(health=Health.UNHEALTHY)
     state = cluster(
         nodes=[gpus_of("n1", ill, shared()), gpus_of("n2", shared())],

@@ -57,6 +57,17 @@ def test_an_idle_device_that_holds_memory_is_not_free():
     assert why(state, "mover", "n1") == "device 0 (A100) has nobody on it and 12.0 GiB of its memory in use"
 
 
+def test_a_device_in_use_that_nobody_is_known_to_be_on_may_be_anybodys():
+    """A pod holds one of two devices, nobody knows which. 30 GiB of one are in use: its, or left by somebody else."""
+    state = cluster(
+        nodes=[gpus_of("n1", gpu(), gpu()), gpus_of("own", gpu())],
+        pods=[pod("somewhere", on="n1", gpu=whole()), pod("mover", on="own", gpu=whole(), holds={0: 1.0})],
+    )
+    state = with_use(state, {("n1", 1): used(memory="30Gi")})
+    assert fits(state, "mover") == set()
+    assert why(state, "mover", "n1") == "nobody is known to be on device 1 (A100), and 30.0 GiB of its memory are in use"
+
+
 def test_an_unmeasured_device_takes_nobody_unless_the_policy_says_so():
     """No exporter was asked: how much of the device's memory is in use is not known."""
     state = cluster(nodes=[gpus_of("n1", gpu()), gpus_of("own", gpu())], pods=[pod("mover", on="own", gpu=whole(), holds={0: 1.0})])

@@ -99,6 +99,8 @@ def _not_empty(book: DeviceBook, row: int, use: Use) -> str:
     if used != used:
         return f"how much of the memory of device {device} is used is not known"
     if used > book.table.left[row]:
+        if book.columns.hidden_devices[int(book.table.devices.node[row])]:
+            return f"nobody is known to be on device {device}, and {format_bytes(used)} of its memory are in use"
         return f"device {device} has nobody on it and {format_bytes(used)} of its memory in use"
     if total != total or use.memory_bytes != use.memory_bytes:
         return f"how much memory device {device} has, or how much of it the pod would use, is not known"
