@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rebalancer.act.making_room import MakingRoom
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.act.tainting import SoftTainting, TaintResult, taint_work
 from rebalancer.act.telling import Teller
+from rebalancer.act.together import Together
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesError, KubernetesForbidden, KubernetesThrottled
 from rebalancer.kube.client import KubeClient
@@ -55,16 +55,16 @@ class EvictActuator:
         self._teller = Teller(events)
         self._attempts = attempts
         self._tainting = SoftTainting(client, told=tainted)
-        self._room = MakingRoom(client, changed=lambda move, deadline: self._changed(move, deadline=deadline))
+        self._together = Together(client, changed=lambda move, deadline: self._changed(move, deadline=deadline))
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
-        self._room.begin(plan)
+        self._together.begin(plan)
         return self._tainting.steer(taint_work(plan, put=self._tainting.put), deadline=deadline)
 
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
-        held_back = self._room.held_back(move, deadline=deadline)
+        held_back = self._together.held_back(move, deadline=deadline)
         outcome = held_back or self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)
-        self._room.failed(outcome)
+        self._together.hear(outcome)
         self._teller.outcome(outcome, at=at, deadline=deadline)
         return outcome
 

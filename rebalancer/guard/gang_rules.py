@@ -89,7 +89,7 @@ class GangRules:
             return "its job has backoffLimit 0, so the first failure ends it"
         if self._mode is Mode.ANNOTATE:
             return ""
-        for pod in self.members(gang).tolist():
+        for pod in sorted(self.members(gang).tolist(), key=self._state.pod_name):
             rule: str = getattr(victims.classes, pods.classes[pod].value)
             restarts = pods.classes[pod] is PodClass.TRAINING and rule == "annotate"
             if victims.gangs == "whole" and not restarts:

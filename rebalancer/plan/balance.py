@@ -19,6 +19,7 @@ from rebalancer.detect.sentences import reach_words
 from rebalancer.guard.gate import Candidate, Refusal, first_refusal
 from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
+from rebalancer.plan.gang_moves import GangTry, move_whole, to_move_whole, together
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.victims import excess, order
@@ -26,6 +27,9 @@ from rebalancer.state.arrays import BoolArray, FloatArray, IntArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.ledger import on_a_node
 from rebalancer.units import format_percent
+
+_Held = dict[tuple[int, int], tuple[int, Refusal]]
+"""Row of a gang that cannot move, and of the node to be relieved -> how many moves were booked when that was found, and why."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,13 @@ class _Source:
     """Pods that may still be tried."""
     taken: int = 0
 
+    def forget(self, booked: set[int]) -> None:
+        """Pods that left with their gang, for the sake of another node or of this one, are not to be tried any more."""
+        left = booked.intersection(self.open)
+        if left:
+            self.open = [pod for pod in self.open if pod not in left]
+            self.taken += len(left)
+
 
 class Balance:
     name = "balance"
@@ -51,6 +62,7 @@ class Balance:
             return Proposal(self.name, (), (), _nothing_hot(bench))
         moves: list[ProposedMove] = []
         refused: list[tuple[int, Refusal]] = []
+        held: _Held = {}
         pods_on = _pods_by_node(bench.scene.state, [source.node for source in sources])
         for source in sources:
             self._gather(bench, source, pods_on(source.node), refused)
@@ -58,9 +70,10 @@ class Balance:
         heapq.heapify(waiting)
         while waiting:
             _, rank, source = heapq.heappop(waiting)
-            if self._relieve(bench, source, moves, refused):
+            if self._relieve(bench, source, moves, refused, held):
                 heapq.heappush(waiting, (self._urgency(bench, source), rank, source))
-        return Proposal(self.name, tuple(moves), tuple(refused), _outcome(bench, sources, moves, refused))
+        stay = [(pod, refusal) for pod, refusal in refused if pod not in bench.scene.booked.pods]  # some left with their gang after all
+        return Proposal(self.name, tuple(moves), tuple(stay), _outcome(bench, sources, moves, stay))
 
     def _sources(self, bench: Bench) -> list[_Source]:
         f = bench.findings
@@ -85,8 +98,10 @@ class Balance:
         over = bool((source.hot & (bench.loads.load(at)[0] > f.high[source.node])).any())
         return not over, -float(bench.loads.badness(at, bench.loads.reach(at))[0])
 
-    def _relieve(self, bench: Bench, source: _Source, moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> bool:
-        """Take one pod off the node. False when nothing more is to be done there; then every pod of it has its move or its refusal."""
+    def _relieve(self, bench: Bench, source: _Source, moves: list[ProposedMove], refused: list[tuple[int, Refusal]], held: _Held) -> bool:
+        """Take one pod off the node, or a gang with all its pods. False when nothing more is to be done there; then every pod of it has its
+        move or its refusal."""
+        source.forget(bench.scene.booked.pods)
         if not source.open:
             return False
         f, state = bench.findings, bench.scene.state
@@ -100,7 +115,7 @@ class Balance:
             reason = f"no node of the pool is at or under target on every signal ({state.signals[column].name} target {target})"
             refused.extend((pod, Refusal(PlanGate.NO_BETTER_PLACE.value, reason, retryable=True)) for pod in source.open)
             return False
-        return self._take_one(bench, source, need, moves, refused)
+        return self._take_one(bench, source, need, moves, refused, held)
 
     def _need(self, bench: Bench, source: _Source) -> FloatArray:
         reach = bench.loads.reach(np.array([source.node]))[0]
@@ -113,31 +128,63 @@ class Balance:
         need: FloatArray,
         moves: list[ProposedMove],
         refused: list[tuple[int, Refusal]],
+        held: _Held,
     ) -> bool:
-        """Book the first pod that passes everything. False when none does; then every pod has its refusal."""
+        """Book the first pod that passes everything; gangs are tried when no pod that may go alone does. False when none
+        does; then every pod has its refusal."""
         state = bench.scene.state
         pods: IntArray = np.array(source.open, dtype=np.int64)
         share = bench.loads.reach(np.array([source.node])) - bench.loads.reach_without(source.node, pods)
         ranked = order(state, pods, share, need, bench.findings.weight[source.node], bench.disturbance.weights(pods))
+        whole = to_move_whole(bench, source.open, source.node) if len(state.gangs) else {}
+        ranked.sort(key=lambda position: int(pods[position]) in whole)
         kept: list[tuple[int, Refusal]] = []
         for position in ranked:
             pod = int(pods[position])
-            result = self._try(bench, source, pod, share[position], need, len(moves))
-            if isinstance(result, ProposedMove):
-                moves.append(result)
-                source.open.remove(pod)
-                source.taken += 1
+            gang = whole.get(pod)
+            result: tuple[ProposedMove, ...] | Refusal
+            if gang is None:
+                result = self._try(bench, source, pod, share[position], need)
+            else:
+                result = self._try_gang(bench, source, gang, share[np.isin(pods, gang.pods)].sum(axis=0), need, held)
+            if not isinstance(result, Refusal):
+                moves.extend(result)
+                source.forget(bench.scene.booked.pods)
                 return True
             kept.append((pod, result))
         refused.extend(kept)
         source.open.clear()
         return False
 
-    def _try(self, bench: Bench, source: _Source, pod: int, share: FloatArray, need: FloatArray, position: int) -> ProposedMove | Refusal:
-        scene, policy = bench.scene, bench.scene.spec.gain
-        refusal = first_refusal(Candidate(pod, source.node), scene, static=False)
+    def _try_gang(
+        self, bench: Bench, source: _Source, gang: GangTry, share: FloatArray, need: FloatArray, held: _Held
+    ) -> tuple[ProposedMove, ...] | Refusal:
+        """``share`` (signals,): what all its members on the node take of it."""
+        booked, key = bench.loads.mark(), (gang.gang, source.node)
+        known = held.get(key)
+        if known is not None and known[0] == booked:
+            return known[1]
+        here = int((bench.scene.state.pods.node[list(gang.pods)] == source.node).sum())
+        words = f"{together(bench, gang)}: {self._reason(bench, source, need, share, pods=here)}"
+        found = self._too_small(bench, source, share, need) or move_whole(bench, gang, reason=lambda pod: words)
+        if isinstance(found, Refusal):
+            held[key] = (booked, found)
+        return found
+
+    def _try(self, bench: Bench, source: _Source, pod: int, share: FloatArray, need: FloatArray) -> tuple[ProposedMove] | Refusal:
+        refusal = first_refusal(Candidate(pod, source.node), bench.scene, static=False) or self._too_small(bench, source, share, need)
         if refusal is not None:
             return refusal
+        landing = bench.destinations.predict(pod, source.node)
+        if not isinstance(landing, Landing):
+            return Refusal(landing.gate.value, landing.reason, retryable=True)
+        reason = bench.disturbance.not_worth_it(pod, landing)
+        if reason:
+            return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
+        return (book_move(bench, Candidate(pod, source.node), landing, reason=self._reason(bench, source, need, share)),)
+
+    def _too_small(self, bench: Bench, source: _Source, share: FloatArray, need: FloatArray) -> Refusal | None:
+        policy = bench.scene.spec.gain
         weight = bench.findings.weight[source.node]
         cured = float((weight * np.minimum(share, need))[need > 0].sum())
         wanted = float((weight * source.start).sum())
@@ -147,15 +194,10 @@ class Balance:
                 f"over target; gain.minRelative is {policy.min_relative:g} %"
             )
             return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
-        landing = bench.destinations.predict(pod, source.node)
-        if not isinstance(landing, Landing):
-            return Refusal(landing.gate.value, landing.reason, retryable=True)
-        reason = bench.disturbance.not_worth_it(pod, landing)
-        if reason:
-            return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
-        return book_move(bench, Candidate(pod, source.node), landing, reason=self._reason(bench, source, need, share))
+        return None
 
-    def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray) -> str:
+    def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray, *, pods: int = 1) -> str:
+        """``share``: what so many ``pods`` of the node take of it, that leave it together."""
         f, signals = bench.findings, bench.scene.state.signals
         hot = np.flatnonzero(source.hot)
         column = int(hot[np.argmax(f.reach[source.node, hot] / f.high[source.node, hot])])
@@ -167,10 +209,12 @@ class Balance:
         covers = bool((share[need > 0] >= need[need > 0] - 1e-12).all())
         target = format_percent(f.target[source.node, column])
         if covers and source.taken == 0:
-            return f"{start}; this pod alone brings it under target {target}"
+            return f"{start}; {'this pod alone brings' if pods == 1 else f'these {pods} pods bring'} it under target {target}"
         if covers:
-            return f"{start}; with {source.taken} other pod{'s' if source.taken > 1 else ''} it brings it under target {target}"
-        return f"{start}; it takes {format_percent(share[column])} of the node, {format_percent(need[column])} is over target {target}"
+            brings = "it brings" if pods == 1 else f"these {pods} bring"
+            return f"{start}; with {source.taken} other pod{'s' if source.taken > 1 else ''} {brings} it under target {target}"
+        takes = "it takes" if pods == 1 else f"these {pods} pods take"
+        return f"{start}; {takes} {format_percent(share[column])} of the node, {format_percent(need[column])} is over target {target}"
 
     def _not_needed(self, bench: Bench, source: _Source, column: int) -> Refusal:
         state = bench.scene.state

@@ -14,7 +14,7 @@ from rebalancer.plan.destination import Landing
 from rebalancer.plan.method import Bench, ProposedMove
 
 
-def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: str) -> ProposedMove:
+def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: str, gang: int = -1) -> ProposedMove:
     """Book the move on all three books of the bench and return it with the loads of its ends before and after."""
     ends = np.array([candidate.source, landing.destination])
     before = bench.loads.load(ends)
@@ -31,6 +31,7 @@ def book_move(bench: Bench, candidate: Candidate, landing: Landing, *, reason: s
         gain=landing.gain,
         led_by=landing.led_by,
         reason=reason,
+        gang=gang,
         loads=tuple((float(before[0, c]), float(after[0, c]), float(before[1, c]), float(after[1, c])) for c in range(before.shape[1])),
     )
 

@@ -115,6 +115,8 @@ def _move(state: ClusterState, bench: Bench, move: ProposedMove) -> Move:
         tenant=None if tenant < 0 else state.tenants[tenant],
         source=state.nodes.names[move.source],
         destination=state.nodes.names[move.destination] if move.destination >= 0 else "",
+        gang=state.gangs.title(move.gang) if move.gang >= 0 else "",
+        pod_class=state.pods.classes[pod].value,
         makes_room_for=None if move.makes_room_for < 0 else pod_ref(state, move.makes_room_for),
         alternatives=tuple(state.nodes.names[row] for row in move.alternatives),
         chance=known(move.chance),

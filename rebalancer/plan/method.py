@@ -33,6 +33,8 @@ class ProposedMove:
     """One entry a signal: source before, after, destination before, after; ratios, NaN unknown."""
     makes_room_for: int = -1
     """Row of the pod that waits for the room; then there is no destination, and all moves for it belong together."""
+    gang: int = -1
+    """Row of the gang that moves whole: its moves belong together. -1 for a pod that moves alone, as surplus of a gang too."""
     led_by: str = ""
     """What makes the replacement go to a node that was chosen (`plan.hinting`); empty where the scheduler's choice was predicted."""
 

@@ -44,6 +44,10 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     source: str
     destination: str
     """Empty for a move that makes room: where its replacement goes is not planned, and it may have to wait."""
+    gang: str = ""
+    """The gang that moves whole: its moves are carried out together or not at all. Empty for a pod that moves alone."""
+    pod_class: str = msgspec.field(name="class", default="")
+    """What the pod is for: ``serving``, ``training``, ``experiment``, ``batch``, ``system`` or ``unknown``."""
     makes_room_for: PodRef | None = None
     """A pod that waits, and fits on the source once all moves for it are done: they are carried out together or not at all."""
     alternatives: tuple[str, ...] = ()
@@ -65,6 +69,13 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     action: str = "evict"
     """``evict``, or ``annotate`` where the policy lets the pod's class only be marked."""
+
+    @property
+    def bond(self) -> str:
+        """What the move shares with those that it is carried out together with; empty for a move that stands alone."""
+        if self.makes_room_for is not None:
+            return f"room {self.makes_room_for.uid}"
+        return f"gang {self.gang}" if self.gang else ""
 
     @property
     def whither(self) -> str:

@@ -2,23 +2,26 @@
 
 Nothing is planned anew here. A move survives when its pod is still the same one on the same node, the node is still over its target, every
 gate still lets the pod go, a replacement would still land on the planned node or on one that the plan named beside it, and that is still
-worth an eviction.
+worth an eviction. Moves that belong together survive together.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from rebalancer.guard.gate import Candidate, book, first_refusal
+from rebalancer.guard.gate import Candidate, Refusal, book, first_refusal
 from rebalancer.plan.booking import book_move
 from rebalancer.plan.destination import Landing
+from rebalancer.plan.gang_moves import move_whole, to_move_whole
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import Move, Plan
 from rebalancer.plan.reasons import PlanGate
 from rebalancer.plan.room import where_it_fits, without
+from rebalancer.state.cluster import ClusterState
 
 
 def recheck(plan: Plan, bench: Bench) -> tuple[Proposal, tuple[tuple[Move, str], ...]]:
@@ -26,30 +29,60 @@ def recheck(plan: Plan, bench: Bench) -> tuple[Proposal, tuple[tuple[Move, str],
     kept: list[ProposedMove] = []
     dropped: list[tuple[Move, str]] = []
     for group in _groups(plan):
-        room = still_makes_room(group, bench)
-        if isinstance(room, str):
-            dropped.extend((move, room) for move in group)
-        else:
-            kept.extend(room)
-    for move in plan.moves:
-        if move.makes_room_for is not None:
-            continue
-        result = _still(move, bench)
+        result = _still_together(group, bench)
         if isinstance(result, str):
-            dropped.append((move, result))
+            dropped.extend((move, result) for move in group)
         else:
-            kept.append(result)
+            kept.extend(result)
     outcome = f"{len(kept)} of {len(plan.moves)} planned moves still hold"
     return Proposal(plan.method, tuple(kept), (), outcome), tuple(dropped)
 
 
 def _groups(plan: Plan) -> list[list[Move]]:
-    """Moves that make room, by the pod that waits for it."""
+    """Moves that belong together, each in the place of its first; those that make room before all others."""
     groups: dict[str, list[Move]] = {}
-    for move in plan.moves:
-        if move.makes_room_for is not None:
-            groups.setdefault(move.makes_room_for.uid, []).append(move)
-    return list(groups.values())
+    for place, move in enumerate(plan.moves):
+        groups.setdefault(move.bond or f"alone {place}", []).append(move)
+    return sorted(groups.values(), key=lambda group: group[0].makes_room_for is None)
+
+
+def _still_together(group: list[Move], bench: Bench) -> Sequence[ProposedMove] | str:
+    if group[0].makes_room_for is not None:
+        return still_makes_room(group, bench)
+    if group[0].gang:
+        return still_moves_whole(group, bench)
+    result = _still(group[0], bench)
+    return result if isinstance(result, str) else (result,)
+
+
+def still_moves_whole(moves: list[Move], bench: Bench) -> Sequence[ProposedMove] | str:
+    """All moves of a gang on the books of the bench, or in words why none: the gang has the same members where they were, one of their
+    nodes is still over its target, all pass the gates, and each would land on a planned node."""
+    state, title = bench.scene.state, moves[0].gang
+    by_pod = {state.pod_index.get(move.pod.uid, -1): move for move in moves}
+    gangs = {bench.scene.gang_rules.of_pod(pod) if pod >= 0 else -1 for pod in by_pod}
+    gang = gangs.pop()
+    if gangs or gang < 0 or state.gangs.title(gang) != title:
+        return f"gang {title} has lost a member since, or is none any more"
+    for move in moves:
+        if where := _elsewhere(move, state):
+            return f"{move.pod.namespace}/{move.pod.name} has to move together with the others, and {where}"
+    sources = dict.fromkeys(state.node_index[move.source] for move in moves)
+    relieved = next((node for node in sources if _over_target(bench, node)), -1)
+    if relieved < 0:
+        return f"no node of gang {title} is over its target any more"
+    trial = to_move_whole(bench, list(by_pod), relieved).get(next(iter(by_pod)))
+    if trial is None:
+        return f"gang {title} may not move whole any more"
+    if set(trial.pods) != set(by_pod):
+        return f"gang {title} has {len(trial.pods)} members now, {len(moves)} are planned to move"
+    found = move_whole(
+        bench,
+        trial,
+        reason=lambda pod: by_pod[pod].reason,
+        place=lambda pod, landing: _other_place(by_pod[pod], landing, state),
+    )
+    return found.reason if isinstance(found, Refusal) else found
 
 
 def still_makes_room(moves: list[Move], bench: Bench) -> list[ProposedMove] | str:
@@ -96,12 +129,9 @@ def still_makes_room(moves: list[Move], bench: Bench) -> list[ProposedMove] | st
 def _still(move: Move, bench: Bench) -> ProposedMove | str:
     state = bench.scene.state
     pod = state.pod_index.get(move.pod.uid, -1)
-    if pod < 0:
-        return "the pod is gone"
+    if where := _elsewhere(move, state):
+        return where
     node = int(state.pods.node[pod])
-    if node < 0 or state.nodes.names[node] != move.source:
-        where = "no node" if node < 0 else state.nodes.names[node]
-        return f"the pod is on {where} now, not on {move.source}"
     if not _over_target(bench, node):
         return f"{move.source} is not over its target any more"
     candidate = Candidate(pod, node)
@@ -111,13 +141,31 @@ def _still(move: Move, bench: Bench) -> ProposedMove | str:
     landing = bench.destinations.predict(pod, node)
     if not isinstance(landing, Landing):
         return f"{landing.gate.value}: {landing.reason}"
-    likely = {state.nodes.names[node] for node in (landing.destination, *landing.alternatives)}
-    if not likely & {move.destination, *move.alternatives}:
-        return f"its replacement would now land on {state.nodes.names[landing.destination]}, not on {move.destination}"
+    if where := _other_place(move, landing, state):
+        return where
     reason = bench.disturbance.not_worth_it(pod, landing)
     if reason:
         return f"{PlanGate.GAIN_TOO_SMALL.value}: {reason}"
     return book_move(bench, candidate, landing, reason=move.reason)
+
+
+def _elsewhere(move: Move, state: ClusterState) -> str:
+    """Where the pod is now, if not on the source of its move."""
+    pod = state.pod_index.get(move.pod.uid, -1)
+    if pod < 0:
+        return "the pod is gone"
+    node = int(state.pods.node[pod])
+    if node >= 0 and state.nodes.names[node] == move.source:
+        return ""
+    return f"the pod is on {'no node' if node < 0 else state.nodes.names[node]} now, not on {move.source}"
+
+
+def _other_place(move: Move, landing: Landing, state: ClusterState) -> str:
+    """Where the replacement would land now, if on none of the nodes that the plan names."""
+    likely = {state.nodes.names[node] for node in (landing.destination, *landing.alternatives)}
+    if likely & {move.destination, *move.alternatives}:
+        return ""
+    return f"its replacement would now land on {state.nodes.names[landing.destination]}, not on {move.destination}"
 
 
 def _over_target(bench: Bench, node: int) -> bool:

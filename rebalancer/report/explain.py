@@ -20,6 +20,7 @@ from rebalancer.report.facts import (
     budget_fact,
     disturbance_fact,
     fact,
+    gang_facts,
     node_condition_fact,
     node_pod_facts,
     node_signal_facts,
@@ -111,6 +112,7 @@ def explain_pod(
         _pod_place(state, findings, pod),
         fact("workload", "none: a bare pod would be gone for good" if workload < 0 else str(state.workloads.refs[workload])),
         _pod_kind(state, pod),
+        *gang_facts(scene, np.array([pod], dtype=np.int64)),
         *pod_usage_facts(state, pod),
         *pod_gpu_facts(state, pod),
         budget_fact(state, state.pods.budgets[pod]),
@@ -193,6 +195,7 @@ def explain_workload(
     facts = [
         *workload_facts(state, scene.history, row),
         fact("pods", f"{len(pods)} on {counted(nodes, 'node')}"),
+        *gang_facts(scene, pods),
         *workload_usage_facts(state, pods),
         budget_fact(state, budgets),
         *([disturbance_fact(scene, pods)] if len(pods) else []),

@@ -167,6 +167,23 @@ def disturbance_fact(scene: Scene, pods: IntArray) -> Fact:
     return fact("disturbance", words, weighed.words(int(pods[0])))
 
 
+def gang_facts(scene: Scene, pods: IntArray) -> list[Fact]:
+    """Of the gangs that the pods are in: what each needs, and how it may move; nothing for pods in none."""
+    rules, first = scene.gang_rules, dict[int, int]()
+    for pod in pods.tolist() if len(scene.state.gangs) else []:
+        first.setdefault(rules.of_pod(pod), pod)
+    first.pop(-1, None)
+    facts = []
+    for gang, pod in list(first.items())[:_SHOWN]:
+        spare, barred = rules.spare(gang), rules.barred(gang)
+        if spare:
+            moves = f"{counted(spare, 'member')} may move, one by one"
+        else:
+            moves = f"it does not move: {barred}" if barred else "it moves whole, or not at all"
+        facts.append(fact("gang", rules.words(gang, pod).removeprefix("gang "), f"{rules.working(gang)} are Ready", moves))
+    return facts
+
+
 def budget_fact(state: ClusterState, rows: tuple[int, ...]) -> Fact:
     if not rows:
         return fact("disruption budgets", "none")

@@ -15,7 +15,7 @@ def gate_verdicts(*, scene: Scene, pod: int) -> tuple[Verdict, ...]:
     source = int(scene.state.pods.node[pod])
     if source < 0 or not on_a_node(scene.state)[pod]:
         return ()
-    first = replace(scene, booked=Booked())
+    first = replace(scene, booked=_nothing_yet(scene, pod))
     candidate = Candidate(pod=pod, source=source)
     verdicts = []
     for gate in all_gates():
@@ -36,7 +36,16 @@ def gate_verdicts(*, scene: Scene, pod: int) -> tuple[Verdict, ...]:
 def pod_first_refusal(*, scene: Scene, pod: int) -> Refusal | None:
     """What the gates say first against moving the pod alone; None when nothing."""
     source = int(scene.state.pods.node[pod])
-    return first_refusal(Candidate(pod=pod, source=source), replace(scene, booked=Booked()))
+    return first_refusal(Candidate(pod=pod, source=source), replace(scene, booked=_nothing_yet(scene, pod)))
+
+
+def _nothing_yet(scene: Scene, pod: int) -> Booked:
+    """A plan without moves, in which a gang that may move whole is about to."""
+    booked, rules = Booked(), scene.gang_rules
+    gang = rules.of_pod(pod)
+    if gang >= 0 and not rules.spare(gang) and not rules.barred(gang):
+        booked.whole_gangs.add(gang)
+    return booked
 
 
 def planned_move(plan: Plan | None, uid: str) -> Move | None:

@@ -114,8 +114,10 @@ class Acting:
             why = stop.message
         if not why:
             return plan, []
-        kept = tuple(move for move in plan.moves if move.steered_by != HINT)
-        return msgspec.structs.replace(plan, moves=kept), [Outcome(move, Result.ABANDONED, f"not tried: {why}") for move in hinted]
+        bonds = {move.bond for move in hinted if move.bond}
+        stay = [move for move in plan.moves if move.steered_by == HINT or move.bond in bonds]
+        kept = tuple(move for move in plan.moves if move not in stay)
+        return msgspec.structs.replace(plan, moves=kept), [Outcome(move, Result.ABANDONED, f"not tried: {why}") for move in stay]
 
     def _opened(self, move: Move, *, at: float) -> OpenMove:
         return open_move(move, self._state, at=at, loads=self._loads.get(move.source, {}))
@@ -139,8 +141,13 @@ class Acting:
         self._close(outcome, deadline=deadline)
         return outcome
 
+    def _yet_to_come(self, move: Move) -> int:
+        """The move, and those of its gang where it is the first: a gang is not begun that could not be followed to its end."""
+        gang = [other for other in self._plan.moves if other.gang == move.gang] if move.gang else [move]
+        return len(gang) if gang[0] is move else 1
+
     def _write_down(self, move: Move, *, at: float, deadline: Deadline) -> str:
-        if len(self.memory.open_moves) >= MOST_OPEN:
+        if len(self.memory.open_moves) + self._yet_to_come(move) > MOST_OPEN:
             return f"{len(self.memory.open_moves)} earlier moves wait for their replacements, which is as many as are followed"
         opened = self._opened(move, at=at)
         if move.makes_room_for is None:

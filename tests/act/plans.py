@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.deadline import Deadline
+from rebalancer.plan.hinting import UNSTEERED
 from rebalancer.plan.model import CoverageReport, Move, MoveSignal, NodeReport, NodeSignal, OwnerRef, Plan, PodRef, ShareReport, Summary
 from rebalancer.policy.model import Pool
 from rebalancer.state.tables import WorkloadRef
@@ -24,6 +25,8 @@ def move(
     before: float = 0.9,
     after: float = 0.7,
     uid: str = "",
+    gang: str = "",
+    steered_by: str = UNSTEERED,
 ) -> Move:
     signal = MoveSignal(source_before=before, source_after=after, destination_before=0.2, destination_after=0.4, usage=2.0)
     return Move(
@@ -35,6 +38,8 @@ def move(
         signals={"cpu": signal},
         gain=0.05,
         reason="cpu load 90 % > high 70 % in 10 of 10 windows",
+        gang=gang,
+        steered_by=steered_by,
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rebalancer.detect.classify import detect
 from rebalancer.errors import UsageError
 from rebalancer.guard.gate import Booked, Scene, all_gates
-from rebalancer.policy.model import Spec
+from rebalancer.policy.model import Mode, Spec
 from rebalancer.report.explain import explain_node, explain_pod, explain_workload
 from rebalancer.report.explanation import Explanation, Ruling
-from rebalancer.state.history import History, PastEviction, Quarantine
+from rebalancer.state.history import NOTHING_HAPPENED, History, PastEviction, Quarantine
 from tests.report import cases
-from tests.support.builder import NOW
+from tests.support.builder import NOW, cluster, node, pod
+from tests.support.gangs import gang
 
 
 def _fact(explanation: Explanation, topic: str) -> str:
@@ -191,3 +193,21 @@ def test_queries_are_part_of_the_explanation() -> None:
     explanation = explain_node(state=state, findings=cases.findings(state), plan=None, name=cases.COOL, queries={"node cpu": "up"})
     assert explanation.queries == {"node cpu": "up"}
     assert not np.isnan(state.at)
+
+
+def _gang_of(words: dict[str, str], *, minimum: int | None = None) -> Explanation:
+    pods = [pod(f"w-{i}", on="n", workload="llm", gang="llm", annotations=words, uses={"cpu": 1.0, "memory": 2**30}) for i in range(3)]
+    state = cluster(nodes=[node("n", load={"cpu": 0.5, "memory": 0.3})], pods=pods, gangs=[gang("llm", minimum=minimum)])
+    scene = Scene(state=state, spec=Spec(), history=NOTHING_HAPPENED, booked=Booked(), mode=Mode.EVICT)
+    return explain_pod(scene=scene, findings=detect(state, Spec()), plan=None, name="w-0")
+
+
+def test_a_member_of_a_gang_says_of_which_and_how_it_moves() -> None:
+    """Whole, one by one, or not; and the gates are asked as a plan would ask them."""
+    whole = _gang_of({"rebalancer.dev/checkpointed": "true"})
+    assert _fact(whole, "gang") == (
+        "job-set default/llm of 3 pods, which needs all 3 of them (restartPolicy Always); 3 are Ready; it moves whole, or not at all"
+    )
+    assert whole.conclusion.endswith("no gate is against a move")
+    assert _fact(_gang_of({}, minimum=2), "gang").endswith("1 member may move, one by one")
+    assert "it does not move: default/w-0 is not annotated" in _fact(_gang_of({}), "gang")

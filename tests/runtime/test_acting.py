@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,9 +13,10 @@ from structlog.testing import capture_logs
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesUnreachable
-from rebalancer.plan.hinting import EXTENDER
+from rebalancer.plan.hinting import EXTENDER, HINT
 from rebalancer.plan.model import Move, Plan
 from rebalancer.runtime.acting import Acting, open_move
+from rebalancer.runtime.hint_port import NoHints
 from rebalancer.runtime.memory import MOST_OPEN, Memory, OpenMove
 from rebalancer.state.history import PastEviction
 from rebalancer.state.tables import WorkloadRef
@@ -177,6 +178,35 @@ def test_too_many_moves_under_way_stop_further_ones(deadline: Deadline) -> None:
     assert actuator.calls == ["prepare"]
     assert {outcome.result for outcome in outcomes} == {Result.ABANDONED}
     assert f"{MOST_OPEN} earlier moves wait for their replacements" in outcomes[0].reason
+
+
+def test_a_gang_is_not_begun_that_could_not_be_followed_to_its_end(deadline: Deadline) -> None:
+    """Room in the memory for one of two: neither is evicted."""
+    one, two = (move(f"web-{i}", gang="job-set shop/llm") for i in (1, 2))
+    memory = Memory(open_moves=(open_move(one, STATE, at=AT, loads={}),) * (MOST_OPEN - 1))
+    actuator = FakeActuator()
+    _, outcomes = acted(actuator, FakeStore(), deadline, made=plan(one, two, nodes=NODES), memory=memory)
+    assert actuator.calls == ["prepare"]
+    assert {outcome.result for outcome in outcomes} == {Result.ABANDONED}
+
+
+class _MuteHints(NoHints):
+    def announce(self, moves: Sequence[OpenMove], *, deadline: Deadline) -> str:
+        return "nobody could be told"
+
+
+def test_a_gang_with_one_replacement_that_gets_no_hint_stays_whole(deadline: Deadline) -> None:
+    """Its other moves do not count on hints, and wait with it; a pod that stands alone goes."""
+    made = plan(move("web-1", gang="g", steered_by=HINT), move("web-2", gang="g"), move("web-3"), nodes=NODES)
+    actuator = FakeActuator()
+    acting = Acting(actuator, FakeStore(), plan=made, state=STATE, memory=Memory(), hints=_MuteHints())
+    _, outcomes = acting.run(at=AT, deadline=deadline)
+    assert actuator.calls == ["prepare", "web-3"]
+    assert {outcome.move.pod.name: outcome.result for outcome in outcomes} == {
+        "web-1": Result.ABANDONED,
+        "web-2": Result.ABANDONED,
+        "web-3": Result.EVICTED,
+    }
 
 
 def test_every_move_is_logged_once_with_its_answer(deadline: Deadline) -> None:

@@ -32,7 +32,8 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
             reason += f', unless they are annotated {CHECKPOINTED}: "true"'
             gang = scene.gang_rules.of_pod(candidate.pod)
             if gang >= 0:
-                reason += f"; this one is a member of {scene.gang_rules.words(gang, candidate.pod)}"
+                barred = scene.gang_rules.barred(gang)
+                reason += f"; this one is a member of {scene.gang_rules.words(gang, candidate.pod)}" + (f", and {barred}" if barred else "")
         return Refusal(NAME, reason, retryable=False)
     return Refusal(NAME, f"pods {words} are not moved (policy {key})", retryable=False)
 

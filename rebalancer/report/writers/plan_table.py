@@ -148,6 +148,8 @@ def _why(move: Move, *, wide: bool) -> str:
         parts.append(f"it is only marked ({move.action}), not evicted")
     if wide:
         parts.append("no workload" if move.workload is None else f"{move.workload.kind} {move.workload.name}")
+        if move.pod_class:
+            parts.append(f"class {move.pod_class}")
         parts.append(f"destination by {move.prediction}{'' if move.steered_by == UNSTEERED else f', steered by {move.steered_by}'}")
         parts.append(f"alternatives {', '.join(move.alternatives)}" if move.alternatives else "no alternative")
         if move.tenant is not None:

@@ -1,9 +1,10 @@
-"""Moves that belong together, since only all of them make room for a pod that waits: tried on the server first, and the room kept for the
-pod.
+"""Moves that belong together, since only all of them make room for a pod that waits, or since their pods are one gang: tried on the server
+first.
 
 Before the first eviction of a group, every one of its pods is looked at and its eviction is tried on the server without effect; if one
-would not happen, none does. Then the pod that waits is nominated for the node: kube-scheduler keeps the room from pods of its priority and
-below until it is placed. What happens between the trial and the evictions cannot be undone, and is told.
+would not happen, none does. A pod that waits for room is then nominated for the node: kube-scheduler keeps the room from pods of its
+priority and below until it is placed. What happens between the trial and the evictions cannot be undone, and is told: a gang of which the
+first pod stays is left alone, one that is broken already goes on to its new places.
 """
 
 from __future__ import annotations
@@ -21,42 +22,48 @@ from rebalancer.plan.model import Move, Plan
 _WOULD = (EvictionOutcome.EVICTED, EvictionOutcome.IN_PROGRESS)
 
 
-class MakingRoom:
+class Together:
     """``changed``: why a move does not hold any more, as an outcome; None while it does."""
 
     def __init__(self, client: KubeClient, *, changed: Callable[[Move, Deadline], Outcome | None]) -> None:
         self._client, self._changed = client, changed
         self._groups: dict[str, tuple[Move, ...]] = {}
         self._verdicts: dict[str, tuple[Result, str]] = {}
+        self._begun: set[str] = set()
 
     def begin(self, plan: Plan) -> None:
-        """The groups of the plan, by the uid of the pod that waits."""
+        """The groups of the plan, by what binds them."""
         groups: dict[str, list[Move]] = {}
         for move in plan.moves:
-            if move.makes_room_for is not None:
-                groups.setdefault(move.makes_room_for.uid, []).append(move)
-        self._groups, self._verdicts = {uid: tuple(moves) for uid, moves in groups.items()}, {}
+            if move.bond:
+                groups.setdefault(move.bond, []).append(move)
+        self._groups, self._verdicts, self._begun = {bond: tuple(moves) for bond, moves in groups.items()}, {}, set()
 
     def held_back(self, move: Move, *, deadline: Deadline) -> Outcome | None:
         """Why the move may not be carried out; None when it may. Each group is tried once, before its first move. Raises Interrupted."""
-        if move.makes_room_for is None:
+        bond = move.bond
+        if not bond:
             return None
-        uid = move.makes_room_for.uid
-        verdict = self._verdicts.get(uid)
+        verdict = self._verdicts.get(bond)
         if verdict is None:
-            verdict = self._verdicts[uid] = self._tried(self._groups.get(uid, (move,)), deadline) or self._nominated(move, deadline)
+            verdict = self._verdicts[bond] = self._tried(self._groups.get(bond, (move,)), deadline) or self._nominated(move, deadline)
         result, why = verdict
         return Outcome(move, result, why) if why else None
 
-    def failed(self, outcome: Outcome) -> None:
-        """A move of a group did not happen after all: the others would be in vain."""
-        room = outcome.move.makes_room_for
-        if room is not None and not outcome.result.counts and not self._verdicts.get(room.uid, (Result.CHANGED, ""))[1]:
-            pod = f"{outcome.move.pod.namespace}/{outcome.move.pod.name}"
-            self._verdicts[room.uid] = (
-                Result.CHANGED,
-                f"not tried: without {pod}, which stays, there is no room for {room.namespace}/{room.name}",
-            )
+    def hear(self, outcome: Outcome) -> None:
+        """Hear what became of a move. Where one of a group did not happen after all, the others would be in vain; a gang that is broken
+        already is not."""
+        move, bond = outcome.move, outcome.move.bond
+        if not bond:
+            return
+        if outcome.result.counts:
+            self._begun.add(bond)
+            return
+        if self._verdicts.get(bond, (Result.CHANGED, ""))[1] or (move.gang and bond in self._begun):
+            return
+        room, pod = move.makes_room_for, f"{move.pod.namespace}/{move.pod.name}"
+        in_vain = f"there is no room for {room.namespace}/{room.name}" if room is not None else f"gang {move.gang} would not move whole"
+        self._verdicts[bond] = (Result.CHANGED, f"not tried: without {pod}, which stays, {in_vain}")
 
     def _tried(self, moves: tuple[Move, ...], deadline: Deadline) -> tuple[Result, str] | None:
         for move in moves:
