@@ -20,6 +20,7 @@ from rebalancer.plan.ledger import Placements
 from rebalancer.plan.method import Bench, Method, Proposal
 from rebalancer.plan.model import Plan
 from rebalancer.plan.reclaim import Reclaim
+from rebalancer.plan.relieve import Relieve, crowded_nodes
 from rebalancer.plan.steering import graded, soft_tainted, taints_then, warm_nodes
 from rebalancer.plan.stock_scores import StockScores
 from rebalancer.policy.model import Mode, RebalancePolicy
@@ -28,7 +29,7 @@ from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 
-METHODS: tuple[Method, ...] = (Reclaim(), Balance())
+METHODS: tuple[Method, ...] = (Reclaim(), Relieve(), Balance())
 """In the order in which they are tried."""
 
 
@@ -60,6 +61,8 @@ def decide(
     for method in methods:
         if isinstance(method, Reclaim) and not (tenants and policy.spec.reclaim.enabled):
             continue  # there is nobody to give anything back to, and books cost time
+        if isinstance(method, Relieve) and not (len(state.gpus.held_use) and policy.spec.gpu.overuse.action == "move"):
+            continue
         bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode, hints=hints, tenants=tenants)
         proposal = after(proposal, method.propose(bench))
         if proposal.moves:
@@ -96,10 +99,11 @@ def lay_bench(
     none: BoolArray = np.zeros(len(state.nodes.names), dtype=np.bool_)
     failed = none.copy()
     failed[[state.node_index[name] for name in untainted]] = True
-    tainted = soft_tainted(findings, steering) & ~failed if steers else none
+    crowded = crowded_nodes(state, policy.spec.gpu.overuse) if steering.soft_taint else none
+    tainted = (soft_tainted(findings, steering) | crowded) & ~failed if steers else none
     placements = Placements(state, policy.spec.gpu)
     feasibility = Feasibility(state, placements, steered_schedulers=policy.spec.victims.schedulers)
-    warm = warm_nodes(findings, steering)
+    warm = warm_nodes(findings, steering) | crowded
     grades = graded(findings, steering, warm)
     then = taints_then(state, findings, wanted=tainted, right=grades, failed=failed) if steers else None
     scores = StockScores(state, placements, own_taints=then)

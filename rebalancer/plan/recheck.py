@@ -20,6 +20,7 @@ from rebalancer.plan.gang_moves import move_whole, to_move_whole
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.model import Move, Plan
 from rebalancer.plan.reasons import PlanGate
+from rebalancer.plan.relieve import Relieve, not_a_source, still_crowds
 from rebalancer.plan.room import where_it_fits, without
 from rebalancer.state.cluster import ClusterState
 
@@ -29,7 +30,7 @@ def recheck(plan: Plan, bench: Bench) -> tuple[Proposal, tuple[tuple[Move, str],
     kept: list[ProposedMove] = []
     dropped: list[tuple[Move, str]] = []
     for group in _groups(plan):
-        result = _still_together(group, bench)
+        result = _still_together(group, plan.method, bench)
         if isinstance(result, str):
             dropped.extend((move, result) for move in group)
         else:
@@ -46,12 +47,12 @@ def _groups(plan: Plan) -> list[list[Move]]:
     return sorted(groups.values(), key=lambda group: group[0].makes_room_for is None)
 
 
-def _still_together(group: list[Move], bench: Bench) -> Sequence[ProposedMove] | str:
+def _still_together(group: list[Move], method: str, bench: Bench) -> Sequence[ProposedMove] | str:
     if group[0].makes_room_for is not None:
         return still_makes_room(group, bench)
     if group[0].gang:
         return still_moves_whole(group, bench)
-    result = _still(group[0], bench)
+    result = _still(group[0], method, bench)
     return result if isinstance(result, str) else (result,)
 
 
@@ -126,14 +127,14 @@ def still_makes_room(moves: list[Move], bench: Bench) -> list[ProposedMove] | st
     return kept
 
 
-def _still(move: Move, bench: Bench) -> ProposedMove | str:
+def _still(move: Move, method: str, bench: Bench) -> ProposedMove | str:
     state = bench.scene.state
     pod = state.pod_index.get(move.pod.uid, -1)
     if where := _elsewhere(move, state):
         return where
     node = int(state.pods.node[pod])
-    if not _over_target(bench, node):
-        return f"{move.source} is not over its target any more"
+    if words := _not_needed(method, bench, pod, node):
+        return words
     candidate = Candidate(pod, node)
     refusal = first_refusal(candidate, bench.scene, static=True) or first_refusal(candidate, bench.scene, static=False)
     if refusal is not None:
@@ -143,10 +144,17 @@ def _still(move: Move, bench: Bench) -> ProposedMove | str:
         return f"{landing.gate.value}: {landing.reason}"
     if where := _other_place(move, landing, state):
         return where
-    reason = bench.disturbance.not_worth_it(pod, landing)
+    reason = "" if method == Relieve.name else bench.disturbance.not_worth_it(pod, landing)
     if reason:
         return f"{PlanGate.GAIN_TOO_SMALL.value}: {reason}"
     return book_move(bench, candidate, landing, reason=move.reason)
+
+
+def _not_needed(method: str, bench: Bench, pod: int, node: int) -> str:
+    """Why what the plan was after does not ask for the move any more, in words."""
+    if method == Relieve.name:
+        return not_a_source(bench, node) or still_crowds(bench, pod)
+    return "" if _over_target(bench, node) else f"{bench.scene.state.nodes.names[node]} is not over its target any more"
 
 
 def _elsewhere(move: Move, state: ClusterState) -> str:

@@ -30,6 +30,7 @@ class Overuse(Strict):
     above: Percent = 10
     """Percent of what it asked for that it may use beside it."""
     action: Literal["report", "annotate", "move"] = "report"
-    """``annotate``: as for idle holders. ``move``: where the device is also nearly full, it is moved to where what it really uses fits."""
+    """``annotate``: as for idle holders. ``move``: where the device is also nearly full, it is moved to where what it really uses fits, or,
+    where it cannot leave, its neighbours are; ahead of balancing, and by all gates."""
     device_above: Percent = 90
     """Percent of a device's memory in use from which ``move`` acts."""

@@ -20,6 +20,8 @@ from rebalancer.collect.prometheus import Prometheus, PrometheusAccess
 from rebalancer.deadline import Deadline
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.events import EventWriter
+from rebalancer.policy.gpu import Gpu
+from rebalancer.policy.gpu_holders import Overuse
 from rebalancer.policy.hotness import Pool, Threshold
 from rebalancer.policy.model import Mode, RebalancePolicy, Steering, built_in_policy
 from rebalancer.policy.quantities import LabelSelector
@@ -107,14 +109,16 @@ def run_demo(
 
 
 def demo_policy(*, soft_taints: bool, gpu: bool) -> RebalancePolicy:
-    """The built-in one; with GPUs, nodes that have them are a pool of their own, which is judged by them beside CPU and memory."""
+    """The built-in one; with GPUs, nodes that have them are a pool of their own, which is judged by them beside CPU and memory, and pods
+    that crowd a device with what they did not ask for are moved."""
     built_in = built_in_policy(mode=Mode.EVICT, steering=Steering(soft_taint=soft_taints))
     if not gpu:
         return built_in
     (plain,) = built_in.spec.pools
     selector = LabelSelector(match_labels={PRESENT: "true"})
     own = Pool(name="gpu", node_selector=selector, signals={**plain.signals, **GPU_MARKS})
-    return built_in.model_copy(update={"spec": built_in.spec.model_copy(update={"pools": (own, plain)})})
+    more = {"pools": (own, plain), "gpu": Gpu(overuse=Overuse(action="move"))}
+    return built_in.model_copy(update={"spec": built_in.spec.model_copy(update=more)})
 
 
 def _pass_time(cluster: EmbeddedCluster, interval_s: float, truth: Truth) -> None:

@@ -42,7 +42,7 @@ from rebalancer.state.cluster import ClusterState
 from rebalancer.steer.hinting import Ungated
 
 OTHER = "other"
-METHODS = ("balance", "reclaim", "defragment", "improve")
+METHODS = ("balance", "reclaim", "relieve", "defragment", "improve")
 PLANNED, NAMED = "planned", "named"
 TOTAL = "total"
 _WATCHED_NAMES = (*(resource.name for resource in (*WATCHED, BINDINGS)), WATCH_NAME)

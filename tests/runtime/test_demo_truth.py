@@ -35,14 +35,14 @@ def test_devices_that_are_over_full_from_the_start_are_nobodys_fault(world: Worl
 def test_a_device_that_becomes_over_full_is_remembered(world: World, policy: RebalancePolicy) -> None:
     """Also when it is well again at the end."""
     truth = Truth(world, policy)
-    load, name = world.load, next(p["metadata"]["name"] for p in world.objects("pods", "serving") if p["spec"]["nodeName"] == "gpu-l4-11")
+    load, name = world.load, next(p["metadata"]["name"] for p in world.objects("pods", "serving") if p["spec"]["nodeName"] == "gpu-l4-05")
     assert load is not None
     before = load.profile("serving", name)
     load.set_profile("serving", name, replace(before, gpu_memory_bytes=40 * 2.0**30))
     truth.look()
     load.set_profile("serving", name, before)
     truth.look()
-    assert truth.overfilled == {("gpu-l4-11", 0)}
+    assert truth.overfilled == {("gpu-l4-05", 0)}
     assert truth.state().overfull_devices == 2
 
 

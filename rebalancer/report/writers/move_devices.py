@@ -8,7 +8,7 @@ from rebalancer.report.text import counted
 from rebalancer.units import format_bytes, format_percent
 
 _SHOWN = 3
-_BY_GPU = ("gpu ", "gpu_memory ")
+_BY_GPU = ("gpu ", "gpu_memory ", "GPU ")
 
 
 def moved_by_gpu(move: Move) -> bool:

@@ -36,12 +36,14 @@ _SHARERS = (
 @dataclass(frozen=True, slots=True)
 class GpuFleet:
     """``hot_whole`` and ``hot_shared`` nodes are kept busy within ``hot_load``; on ``overfull`` shared devices more memory is wanted than
-    there is, on one of them because of a single pod."""
+    there is, on one of them because of a single pod. Those are on nodes with several devices as long as there are any, where the means of
+    the node hide it."""
 
     groups: tuple[GpuNodes, ...] = (
         GpuNodes("gpu-a100", 6, A100, devices=4, cores=48, gib=384),
-        GpuNodes("gpu-l4", 12, L4, sharing=Sharing.MEMORY, cores=16, gib=64),
-        GpuNodes("gpu-l4x2", 4, L4, devices=2, sharing=Sharing.REPLICAS, replicas=4, cores=32, gib=128),
+        GpuNodes("gpu-l4", 6, L4, sharing=Sharing.MEMORY, cores=16, gib=64),
+        GpuNodes("gpu-l4d", 3, L4, devices=2, sharing=Sharing.MEMORY, cores=32, gib=128),
+        GpuNodes("gpu-l4t", 4, L4, devices=2, sharing=Sharing.REPLICAS, replicas=4, cores=32, gib=128),
     )
     hot_whole: int = 1
     hot_shared: int = 2

@@ -32,9 +32,10 @@ class GpuHeat:
         """Nodes that have their trouble."""
 
     def apply(self) -> None:
-        whole, shared = self._nodes(Sharing.WHOLE), self._nodes(Sharing.MEMORY)
+        whole = self._nodes(Sharing.WHOLE)
+        shared = [node for node in self._nodes(Sharing.MEMORY) if self._size(node) == 1]  # of several devices the fullest would end it
         self._heat([node for node in whole if self._reach(node) >= self._fleet.hot_load[0]], self._fleet.hot_whole)
-        self._fill(shared)
+        self._fill()
         self._heat([node for node in shared if len(self._on(node)) >= _LEAST_SHARERS], self._fleet.hot_shared)
 
     def _nodes(self, sharing: Sharing) -> list[str]:
@@ -42,22 +43,24 @@ class GpuHeat:
         names = sorted({device.node for device in self._use.devices if device.sharing is sharing})
         return sorted(names, key=lambda name: (-len(self._on(name)), name))
 
+    def _size(self, node: str) -> int:
+        return sum(device.node == node for device in self._use.devices)
+
     def _on(self, node: str) -> list[Json]:
         """The pods on the devices of a node."""
         rows = [row for row, device in enumerate(self._use.devices) if device.node == node]
-        return [self._pods[uid] for row in rows for uid in self._use.holders(row)]
+        return [pod for row in rows for pod in self._holders(row)]
 
     def _reach(self, node: str) -> float:
         """The load of a node of whole devices if its serving pods had all to do that they can do."""
         busy = [_MOST if _is_serving(pod) else self._load.profile(*_key(pod)).gpu_busy for pod in self._on(node)]
-        return sum(busy) / sum(device.node == node for device in self._use.devices)
+        return sum(busy) / self._size(node)
 
     def _heat(self, nodes: Sequence[str], count: int) -> None:
         """Let the serving pods of ``count`` nodes want what is missing to a load within the fleet's."""
-        devices = self._use.devices
         for node in [name for name in nodes if name not in self._spent][:count]:
             self._spent.add(node)
-            pods, size = self._on(node), sum(device.node == node for device in devices)
+            pods, size = self._on(node), self._size(node)
             serving = [pod for pod in pods if _is_serving(pod)]
             others = sum(self._load.profile(*_key(pod)).gpu_busy for pod in pods if not _is_serving(pod))
             wanted = min(self._rng.uniform(*self._fleet.hot_load), self._reach(node)) * size - others
@@ -66,24 +69,34 @@ class GpuHeat:
                 profile = self._load.profile(*_key(pod))
                 self._load.set_profile(*_key(pod), replace(profile, gpu_busy=profile.gpu_busy * wanted / own))
 
-    def _fill(self, nodes: Sequence[str]) -> None:
+    def _fill(self) -> None:
         """Let more memory be wanted of some devices than they have; of the first because of one pod that uses what it did not ask for."""
-        total = {device.node: device.memory_mib for device in self._use.devices}
-        abusers = [node for node in nodes if any(_workload(pod) == OVER_USER for pod in self._on(node))]
-        for number, node in enumerate([*abusers[:1], *(name for name in nodes if name not in abusers[:1])][: self._fleet.overfull]):
-            self._spent.add(node)
-            pods = self._on(node)
-            wanted = (total[node] * self._rng.uniform(*_TOO_MUCH) - RESERVED_MIB) * MIB
-            if number == 0:
+        devices, holders = self._use.devices, self._use.holders
+        rows = [row for row, device in enumerate(devices) if device.sharing is Sharing.MEMORY and len(holders(row)) >= _LEAST_SHARERS]
+        rows.sort(key=lambda row: (-self._size(devices[row].node), -len(holders(row)), devices[row].node))
+        first = [row for row in rows if any(_workload(pod) == OVER_USER for pod in self._holders(row))][:1]
+        rest = sorted((row for row in rows if row not in first), key=lambda row: (-self._size(devices[row].node), self._asked(row)))
+        for row in [*first, *rest][: self._fleet.overfull]:
+            self._spent.add(devices[row].node)
+            pods = self._holders(row)
+            wanted = (devices[row].memory_mib * self._rng.uniform(*_TOO_MUCH) - RESERVED_MIB) * MIB
+            if row in first:
                 abuser = next(pod for pod in pods if _workload(pod) == OVER_USER)
                 pods.remove(abuser)
-                size = self._fleet.overuse_gib * 1024 * MIB
-                wanted -= size
-                self._load.set_profile(*_key(abuser), replace(self._load.profile(*_key(abuser)), gpu_memory_bytes=size))
+                held = self._fleet.overuse_gib * 1024 * MIB
+                wanted -= held
+                self._load.set_profile(*_key(abuser), replace(self._load.profile(*_key(abuser)), gpu_memory_bytes=held))
             own = sum(self._load.profile(*_key(pod)).gpu_memory_bytes for pod in pods)
             for pod in pods:
                 profile = self._load.profile(*_key(pod))
                 self._load.set_profile(*_key(pod), replace(profile, gpu_memory_bytes=profile.gpu_memory_bytes * wanted / own))
+
+    def _asked(self, row: int) -> float:
+        """Bytes that are used of a device while everybody keeps to what was asked for; the fewer, the more each has to take to fill it."""
+        return sum(self._load.profile(*_key(pod)).gpu_memory_bytes for pod in self._holders(row))
+
+    def _holders(self, row: int) -> list[Json]:
+        return [self._pods[uid] for uid in self._use.holders(row)]
 
 
 def _key(pod: Json) -> tuple[str, str]:
