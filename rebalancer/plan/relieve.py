@@ -30,6 +30,9 @@ from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.units import format_bytes, format_percent
 
+REPELS = 0.8
+"""Of the mark: from where on nodes with over-users repel new pods."""
+
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
@@ -99,8 +102,8 @@ class Relieve:
         return book_move(bench, candidate, landing, reason=reason)
 
 
-def crowded_devices(state: ClusterState, rules: Overuse) -> list[Crowded]:
-    """Fullest first. None where an over-user has the device to itself: it takes nothing from anybody."""
+def crowded_devices(state: ClusterState, rules: Overuse, *, mark: float = 1.0) -> list[Crowded]:
+    """Fullest first; over ``mark`` of the policy's. None where an over-user has the device to itself: it takes nothing from anybody."""
     gpus, users = state.gpus, [user for user in over_users(state, rules) if user.neighbours]
     if not users:
         return []
@@ -110,17 +113,17 @@ def crowded_devices(state: ClusterState, rules: Overuse) -> list[Crowded]:
         here = tuple(user for user in users if user.device == device)
         total, used = here[0].device_bytes, here[0].device_used_bytes
         used = float(np.fmin(used, own[device] + max(LEFT_BYTES, LEFT_SHARE * total)))
-        if used > rules.device_above / 100 * total:
+        if used > mark * rules.device_above / 100 * total:
             found.append(Crowded(device, used, total, here))
     return sorted(found, key=lambda one: (-one.full(), one.device))
 
 
 def crowded_nodes(state: ClusterState, rules: Overuse) -> BoolArray:
-    """(nodes,) nodes with a device that somebody is to leave. They repel new pods meanwhile, since kube-scheduler knows nothing of it and
-    would put the replacement back."""
+    """(nodes,) nodes with a device that somebody is to leave, or has just left. They repel new pods, since kube-scheduler and the scheme
+    count what was asked for, and would fill it again."""
     mask = np.zeros(len(state.nodes.names), dtype=np.bool_)
     if rules.action == "move":
-        mask[[int(state.gpus.devices.node[one.device]) for one in crowded_devices(state, rules)]] = True
+        mask[[int(state.gpus.devices.node[one.device]) for one in crowded_devices(state, rules, mark=REPELS)]] = True
     return mask
 
 

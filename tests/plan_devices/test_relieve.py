@@ -10,6 +10,7 @@ from rebalancer.detect.classify import detect
 from rebalancer.plan.model import Plan
 from rebalancer.plan.planner import lay_bench
 from rebalancer.plan.recheck import recheck
+from rebalancer.plan.relieve import crowded_nodes
 from rebalancer.policy.gpu import Gpu
 from rebalancer.policy.gpu_holders import Overuse
 from rebalancer.policy.model import Budgets, Mode, Pool, RebalancePolicy, Spec
@@ -170,3 +171,12 @@ def test_no_destination_is_ever_filled_beyond_what_it_has(uses: list[tuple[int, 
     event(f"{len(plan.moves)} moves")
     assert not plan.moves or taken_gib + arriving <= 24
     assert not plan.moves or (full > 21.6 and any(use > asked for asked, use in uses))
+
+
+@pytest.mark.parametrize(("full_gib", "repels"), [(23.3, True), (19.0, True), (16.0, False)])
+def test_a_node_repels_until_its_device_has_room_again(full_gib: float, repels: bool) -> None:
+    """Not only until somebody has left: what was asked for there is still less than what is used, and the next pod would fill it again."""
+    pods = (sharer("greedy", "crowded", asks=2 * GI, memory=11 * GI), sharer("modest", "crowded", asks=12 * GI, memory=11 * GI))
+    state = world(*pods, devices={**FULL, ("crowded", 0): used(busy=0.3, memory=full_gib * GI, total=24 * GI)})
+    assert crowded_nodes(state, Overuse(action="move"))[state.node_index["crowded"]] == repels
+    assert not crowded_nodes(state, Overuse(action="report")).any()

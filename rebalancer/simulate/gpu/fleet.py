@@ -36,8 +36,8 @@ _SHARERS = (
 @dataclass(frozen=True, slots=True)
 class GpuFleet:
     """``hot_whole`` and ``hot_shared`` nodes are kept busy within ``hot_load``; on ``overfull`` shared devices more memory is wanted than
-    there is, on one of them because of a single pod. Those are on nodes with several devices as long as there are any, where the means of
-    the node hide it."""
+    there is, on each because of a single pod. Those are on nodes with several devices as long as there are any, where the means of the node
+    hide it."""
 
     groups: tuple[GpuNodes, ...] = (
         GpuNodes("gpu-a100", 6, A100, devices=4, cores=48, gib=384),

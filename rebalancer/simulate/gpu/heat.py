@@ -70,30 +70,33 @@ class GpuHeat:
                 self._load.set_profile(*_key(pod), replace(profile, gpu_busy=profile.gpu_busy * wanted / own))
 
     def _fill(self) -> None:
-        """Let more memory be wanted of some devices than they have; of the first because of one pod that uses what it did not ask for."""
+        """Let more memory be wanted of some devices than they have: of each because of one pod that uses what it did not ask for. The first
+        uses many times as much, the others what is missing."""
         devices, holders = self._use.devices, self._use.holders
         rows = [row for row, device in enumerate(devices) if device.sharing is Sharing.MEMORY and len(holders(row)) >= _LEAST_SHARERS]
         rows.sort(key=lambda row: (-self._size(devices[row].node), -len(holders(row)), devices[row].node))
         first = [row for row in rows if any(_workload(pod) == OVER_USER for pod in self._holders(row))][:1]
-        rest = sorted((row for row in rows if row not in first), key=lambda row: (-self._size(devices[row].node), self._asked(row)))
-        for row in [*first, *rest][: self._fleet.overfull]:
+        for row in [*first, *(row for row in rows if row not in first)][: self._fleet.overfull]:
             self._spent.add(devices[row].node)
             pods = self._holders(row)
             wanted = (devices[row].memory_mib * self._rng.uniform(*_TOO_MUCH) - RESERVED_MIB) * MIB
             if row in first:
                 abuser = next(pod for pod in pods if _workload(pod) == OVER_USER)
                 pods.remove(abuser)
-                held = self._fleet.overuse_gib * 1024 * MIB
-                wanted -= held
-                self._load.set_profile(*_key(abuser), replace(self._load.profile(*_key(abuser)), gpu_memory_bytes=held))
-            own = sum(self._load.profile(*_key(pod)).gpu_memory_bytes for pod in pods)
-            for pod in pods:
-                profile = self._load.profile(*_key(pod))
-                self._load.set_profile(*_key(pod), replace(profile, gpu_memory_bytes=profile.gpu_memory_bytes * wanted / own))
+                self._hold(abuser, self._fleet.overuse_gib * 1024 * MIB)
+                wanted -= self._fleet.overuse_gib * 1024 * MIB
+                share = wanted / sum(map(self._held, pods))
+                for pod in pods:
+                    self._hold(pod, self._held(pod) * share)
+            else:
+                largest = max(pods, key=self._held)
+                self._hold(largest, self._held(largest) + wanted - sum(map(self._held, pods)))
 
-    def _asked(self, row: int) -> float:
-        """Bytes that are used of a device while everybody keeps to what was asked for; the fewer, the more each has to take to fill it."""
-        return sum(self._load.profile(*_key(pod)).gpu_memory_bytes for pod in self._holders(row))
+    def _held(self, pod: Json) -> float:
+        return self._load.profile(*_key(pod)).gpu_memory_bytes
+
+    def _hold(self, pod: Json, memory_bytes: float) -> None:
+        self._load.set_profile(*_key(pod), replace(self._load.profile(*_key(pod)), gpu_memory_bytes=memory_bytes))
 
     def _holders(self, row: int) -> list[Json]:
         return [self._pods[uid] for uid in self._use.holders(row)]
