@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from rebalancer.plan.gpu.book import DeviceBook
 from rebalancer.plan.model import Plan
+from rebalancer.policy.gpu import Gpu
+from rebalancer.policy.gpu_holders import Overuse
 from tests.plan.deciding import planned
 from tests.plan_devices.fleets import WAYS, Fleet, Place, Way, fleets
 from tests.plan_devices.test_moves import spec
 
 SLACK = 1 + 1e-6
+RELIEVING = spec(gpu=Gpu(overuse=Overuse(action="move", device_above=40)))
 GOOD = frozenset(("", "over-used", "leaking"))
 
 
@@ -59,6 +62,13 @@ def test_no_plan_overfills_a_device_whatever_the_schemes_choose(fleet: Fleet, da
     carry_out(fleet, planned(fleet.state, spec()), data)
 
 
+@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@given(fleets(), st.data())
+def test_nor_does_one_that_makes_room_on_devices_that_over_users_fill(fleet: Fleet, data: st.DataObject) -> None:
+    """What leaves a full device does not fill another."""
+    carry_out(fleet, planned(fleet.state, RELIEVING), data)
+
+
 @settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
 @given(fleets())
 def test_no_node_is_called_infeasible_that_a_scheme_would_choose(fleet: Fleet) -> None:
@@ -81,3 +91,13 @@ def test_there_are_plans_to_be_carried_out(way: Way) -> None:
     """The property says something of each way of sharing: some fleet has a move."""
     quick = settings(max_examples=2000, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     assert planned(find(fleets(ways=(way,)), lambda fleet: bool(planned(fleet.state, spec()).moves), settings=quick).state, spec()).moves
+
+
+def test_there_are_plans_that_make_room() -> None:
+    """The rule above is not kept by planning nothing."""
+
+    def makes_room(fleet: Fleet) -> bool:
+        plan = planned(fleet.state, RELIEVING)
+        return plan.method == "relieve" and bool(plan.moves)
+
+    assert makes_room(find(fleets(), makes_room))
