@@ -93,7 +93,7 @@ _READERS: Mapping[str, Callable[[str, str], str]] = {
     **dict.fromkeys(KARPENTER, _prohibition),
     EVICTION_COST: _cost,
 }
-_LABEL_READERS: Mapping[str, Callable[[str, str], str]] = {
+MARKER_READERS: Mapping[str, Callable[[str, str], str]] = {
     VOLCANO_PREEMPTABLE: _permission,
     KAI_PREEMPTIBILITY: _preemptibility,
     KOORDINATOR_PREEMPTIBLE: _permission,
@@ -109,11 +109,6 @@ def read_consent(state: ClusterState, pod: int) -> Consent:
     of_pod = state.pods.annotations[pod]
     workload = int(state.pods.workload[pod])
     of_workload = state.workloads.annotations[workload] if workload >= 0 else {}
-    labels = state.label_sets[int(state.pods.labels[pod])]
-    for key, read in _LABEL_READERS.items():
-        for value, where in ((of_pod.get(key), "annotation"), (labels.get(key), "label")):
-            if value is not None and (objection := read(key, value)):
-                return Consent(protection=f"the pod's {where} {objection}")
     if not of_pod and not of_workload:
         return SILENT
     for said, where in ((of_pod, "pod"), (of_workload, "workload")):
@@ -126,7 +121,17 @@ def read_consent(state: ClusterState, pod: int) -> Consent:
     return Consent(opted_in=bool(said_yes), by_own_annotation=EVICT in said_yes)
 
 
-def called_preemptible(state: ClusterState, pod: int) -> bool:
+def marker_objection(own: Mapping[str, str], labels: Mapping[str, str]) -> str:
+    """Why the pod stays by a marker of its scheduler, among its annotations or labels; empty when none protects it."""
+    if not own and not labels:
+        return ""
+    for key, read in MARKER_READERS.items():
+        for said, where in ((own, "annotation"), (labels, "label")):
+            if key in said and (objection := read(key, said[key])):
+                return f"the pod's {where} {objection}"
+    return ""
+
+
+def called_preemptible(own: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Whether a marker of some scheduler says that the pod may be taken away."""
-    own, labels = state.pods.annotations[pod], state.label_sets[int(state.pods.labels[pod])]
     return any(word in (own.get(key), labels.get(key)) for key, word in PREEMPTIBLE_WORDS.items())

@@ -15,6 +15,7 @@ from functools import cache, cached_property
 
 from rebalancer.guard.gang_rules import GangRules
 from rebalancer.guard.headcount import Headcount
+from rebalancer.guard.label_marks import LabelMarks
 from rebalancer.guard.measured import Measured, judged_by_policy, measured_pods
 from rebalancer.guard.windows import Streak, Window, evictions_within, last_move_by_node, workload_streaks
 from rebalancer.policy.model import Mode, Spec
@@ -101,6 +102,10 @@ class Scene:
     def headcount(self) -> Headcount:
         settle_s = max(self.spec.cooldown.workload, self.spec.breaker.pending_after)
         return Headcount(self.state, settle_s)
+
+    @cached_property
+    def label_marks(self) -> LabelMarks:
+        return LabelMarks(self.state)
 
     @cached_property
     def gang_rules(self) -> GangRules:

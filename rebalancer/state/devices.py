@@ -203,6 +203,8 @@ class Gpus:
 
     def asks_of(self, pod: int) -> tuple[GpuAsk, ...]:
         """What the pod asks for; nothing for a pod without GPUs."""
+        if not len(self.pod):
+            return ()
         row = int(np.searchsorted(self.pod, pod))
         return self.asks[int(self.ask[row])] if row < len(self.pod) and self.pod[row] == pod else ()
 

@@ -77,6 +77,8 @@ class Gangs:
 
     def of_pod(self, pod: int) -> int:
         """Row of the pod's gang; -1 for a pod in none."""
+        if not len(self.pod):
+            return -1
         row = int(np.searchsorted(self.pod, pod))
         return int(self.gang[row]) if row < len(self.pod) and self.pod[row] == pod else -1
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from rebalancer.guard.annotations import read_consent
+from rebalancer.guard.annotations import marker_objection, read_consent
 from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
 
 NAME = "opt-out"
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
-    protection = read_consent(scene.state, candidate.pod).protection
+    own, labels = scene.state.pods.annotations[candidate.pod], scene.label_marks.of(candidate.pod)
+    protection = read_consent(scene.state, candidate.pod).protection or marker_objection(own, labels)
     return Refusal(NAME, protection, retryable=False) if protection else None
 
 

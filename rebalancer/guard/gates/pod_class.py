@@ -16,6 +16,8 @@ _STRICTNESS = ("allow", "annotate", "refuse")
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     pod_class, classes = scene.state.pods.classes[candidate.pod], scene.spec.victims.classes
     rule: str = getattr(classes, pod_class.value)
+    if rule == "allow" and pod_class is not PodClass.UNKNOWN:
+        return None
     words, key = f"of class {pod_class.value}", f"victims.classes.{pod_class.value}"
     stricter = _STRICTNESS.index(classes.unknown_gpu) > _STRICTNESS.index(rule)
     if pod_class is PodClass.UNKNOWN and stricter and scene.state.gpus.asks_of(candidate.pod):

@@ -9,7 +9,9 @@ NAME = "preemptible-required"
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
-    if not scene.spec.victims.require_preemptible or called_preemptible(scene.state, candidate.pod):
+    if not scene.spec.victims.require_preemptible:
+        return None
+    if called_preemptible(scene.state.pods.annotations[candidate.pod], scene.label_marks.of(candidate.pod)):
         return None
     words = " and no ".join(f"{key}: {value}" for key, value in PREEMPTIBLE_WORDS.items())
     return Refusal(NAME, f"it carries no {words} (policy victims.requirePreemptible)", retryable=False)

@@ -14,10 +14,11 @@ _QUEUES = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name", "kueu
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
-    pods = scene.state.pods
-    labels = scene.state.label_sets[int(pods.labels[candidate.pod])]
+    labels, annotations = scene.label_marks.of(candidate.pod), scene.state.pods.annotations[candidate.pod]
+    if not labels and not annotations:
+        return None
     queue = next((value for key in _QUEUES if (value := labels.get(key))), "")
-    group = labels.get(_GROUP) or pods.annotations[candidate.pod].get(_GROUP, "")
+    group = labels.get(_GROUP) or annotations.get(_GROUP, "")
     if not queue and not group and labels.get(_MANAGED) != "true":
         return None
     by = f"Kueue's queue {queue}" if queue else "Kueue"

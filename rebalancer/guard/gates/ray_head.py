@@ -9,11 +9,10 @@ _TOLERANT = "ray.io/ft-enabled"
 
 
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
-    pods = scene.state.pods
-    labels = scene.state.label_sets[int(pods.labels[candidate.pod])]
+    labels = scene.label_marks.of(candidate.pod)
     if labels.get("ray.io/node-type") != "head":
         return None
-    if "true" in (labels.get(_TOLERANT), pods.annotations[candidate.pod].get(_TOLERANT)):
+    if "true" in (labels.get(_TOLERANT), scene.state.pods.annotations[candidate.pod].get(_TOLERANT)):
         return None
     cluster = labels.get("ray.io/cluster") or "its cluster"
     return Refusal(NAME, f"it is the head of Ray cluster {cluster}, which has no fault tolerance ({_TOLERANT})", retryable=False)
