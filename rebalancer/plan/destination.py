@@ -98,21 +98,22 @@ class Destinations:
             self._open_at = self._loads.moves
         return np.asarray(self._open & (f.pool == pool), dtype=np.bool_)
 
-    def predict(self, pod: int, source: int) -> Landing | NoLanding:
-        """The landing of the pod's replacement, or why there is none that helps."""
+    def predict(self, pod: int, source: int, *, may_return: bool = False) -> Landing | NoLanding:
+        """The landing of the pod's replacement, or why there is none that helps. ``may_return``: a source that is not hot is as good a
+        place as any, for a pod that leaves it for the sake of others."""
         feasible = self._feasibility.allowed(pod)
         if not feasible.any():
             tally = ", ".join(f"{count} {name}" for name, count in self._feasibility.tally(pod).items() if count)
             return NoLanding(PlanGate.NO_FEASIBLE_NODE, f"none of {len(feasible)} nodes would take it: {tally}")
         led = self._hints(pod)
         if led is not None:
-            return self._choose(pod, source, self._within(led, pod, feasible), led)
+            return self._choose(pod, source, self._within(led, pod, feasible), led, may_return=may_return)
         nodes, chance = self._distribution(pod, feasible)
-        good = self._good(nodes, source, pod)
+        good = self._good(nodes, source, pod, may_return=may_return)
         if chance[good].sum() < GOOD_ENOUGH - 1e-9:
             return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_bad(nodes, chance, good, source, pod))
         nodes, chance = nodes[good], chance[good]
-        gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
+        gains = self._gains(nodes, source, pod)
         strain = self._strain(nodes, pod)
         names = self._state.nodes.names
         order = sorted(range(len(nodes)), key=lambda i: (-round(float(chance[i]), 9), float(strain[i]), names[int(nodes[i])]))
@@ -128,13 +129,13 @@ class Destinations:
         total = self._scores.total(pod, feasible)
         return np.flatnonzero(feasible & (total >= total[feasible].max() - led.reach))
 
-    def _choose(self, pod: int, source: int, nodes: IntArray, led: Led) -> Landing | NoLanding:
+    def _choose(self, pod: int, source: int, nodes: IntArray, led: Led, *, may_return: bool) -> Landing | NoLanding:
         """The best of the feasible ``nodes`` for a replacement that is led to its node: highest gain, then least strained, then by row."""
-        good = self._good(nodes, source, pod)
+        good = self._good(nodes, source, pod, may_return=may_return)
         if not good.any():
             return NoLanding(PlanGate.NO_BETTER_PLACE, self._why_none(nodes, source, pod))
         nodes = nodes[good]
-        gains = self._loads.gain(source=source, nodes=nodes, pod=pod)
+        gains = self._gains(nodes, source, pod)
         order = np.lexsort((nodes, self._strain(nodes, pod), -np.round(gains, 12)))[: SHOWN + 1]
         best, *others = nodes[order].tolist()
         return Landing(destination=best, alternatives=tuple(others), gain=float(gains[order[0]]), chance=1.0, led_by=led.by)
@@ -159,14 +160,19 @@ class Destinations:
         chance = q * (1 - q) ** np.arange(len(ranked))
         return np.asarray(ranked, dtype=np.int64), chance / chance.sum()
 
-    def _good(self, nodes: IntArray, source: int, pod: int) -> BoolArray:
+    def _gains(self, nodes: IntArray, source: int, pod: int) -> FloatArray:
+        """(nodes,): nothing is won where the pod comes back to."""
+        return np.where(nodes == source, 0.0, self._loads.gain(source=source, nodes=nodes, pod=pod))
+
+    def _good(self, nodes: IntArray, source: int, pod: int, *, may_return: bool) -> BoolArray:
         f = self._findings
         before, after = self._loads.reach(nodes), self._loads.reach_with(nodes, pod)
         judged = f.judged[nodes]
         with np.errstate(invalid="ignore"):
             calm = ~(self._coming(nodes, after) > f.high[nodes])  # NaN: nothing is foreseen
             room = np.where(judged, (before <= f.target[nodes]) & (after <= self._limit[nodes]) & calm, True).all(axis=1)
-        good = room & self._settled[nodes] & (nodes != source) & (f.pool[nodes] == f.pool[source])
+        back = nodes == source
+        good = self._settled[nodes] & np.where(back, may_return, room) & (f.pool[nodes] == f.pool[source])
         if self._devices.asks(pod) and good.any():
             good &= self._devices.fits(pod, nodes)
         return np.asarray(good, dtype=np.bool_)

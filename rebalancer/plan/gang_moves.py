@@ -2,7 +2,7 @@
 
 Members are tried one after the other on the books of the plan, so that the second sees what the first has taken, of budgets, of room and
 of load alike; when one fails, everything is taken back. What the move wins and what it disturbs is counted for all of them together: most
-stand on nodes that are not hot, and begin anew only because the others do.
+stand on nodes that are not hot, and begin anew only because the others do; they may come back to their nodes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _all_placed(
         refusal = first_refusal(candidate, scene, static=False)
         if refusal is not None:
             return f"{name} may not: {refusal.gate}: {refusal.reason}"
-        landing = bench.destinations.predict(candidate.pod, candidate.source)
+        landing = bench.destinations.predict(candidate.pod, candidate.source, may_return=True)
         if not isinstance(landing, Landing):
             return f"{name} has no place: {landing.gate.value}: {landing.reason}"
         if words := place(candidate.pod, landing):

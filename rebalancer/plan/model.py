@@ -45,7 +45,8 @@ class Move(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     destination: str
     """Empty for a move that makes room: where its replacement goes is not planned, and it may have to wait."""
     gang: str = ""
-    """The gang that moves whole: its moves are carried out together or not at all. Empty for a pod that moves alone."""
+    """The gang that moves whole: its moves are carried out together or not at all, and a member on a node that is not hot may come back to
+    it. Empty for a pod that moves alone."""
     pod_class: str = msgspec.field(name="class", default="")
     """What the pod is for: ``serving``, ``training``, ``experiment``, ``batch``, ``system`` or ``unknown``."""
     makes_room_for: PodRef | None = None

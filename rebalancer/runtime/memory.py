@@ -9,6 +9,7 @@ for good, and everything that is kept has a bound.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -133,13 +134,14 @@ def forget(memory: Memory, move: OpenMove) -> Memory:
 
 def settle(memory: Memory, state: ClusterState, spec: Spec) -> tuple[Memory, tuple[Landing, ...]]:
     """Match open moves with what the cluster shows now; returns the new memory and what was settled in this step."""
-    claimed: set[str] = set()
+    expected = _expected(memory.open_moves, state)
+    claimed = set(expected.values())
     still: list[OpenMove] = []
     settled: list[Landing] = []
     load = node_load(state)
     moves = (*memory.open_moves, *(landing.move for landing in memory.landings))
-    for move in memory.open_moves:
-        found = _found(move, state, claimed)
+    for number, move in enumerate(memory.open_moves):
+        found = _found(move, state, claimed, mine=expected.get(number, ""))
         if found is None:
             still.append(move)
             continue
@@ -179,8 +181,42 @@ def _quarantine(
     return dict(longest)
 
 
-def _found(move: OpenMove, state: ClusterState, claimed: set[str]) -> tuple[LandingResult, str, float] | None:
-    """What became of the move, on which node, and how many seconds after the eviction (NaN: never); None while that is open."""
+def _expected(moves: Sequence[OpenMove], state: ClusterState) -> Mapping[int, str]:
+    """Number of a move -> uid of the replacement that is where the move expects it, of workloads that several pods left at once.
+
+    Nobody can tell the replacements of a gang apart. Taken as they come, one that landed well would count as another's that went astray.
+    """
+    count = Counter(move.eviction.workload for move in moves)
+    found: dict[int, str] = {}
+    taken: set[str] = set()
+    for number, move in enumerate(moves):
+        workload = move.eviction.workload
+        if workload is None or count[workload] < 2:
+            continue
+        young = _young(move, state)
+        for name in (move.eviction.destination, *move.alternatives):
+            node = state.node_index.get(name, -1)
+            uid = next((state.pods.uids[pod] for pod in young if state.pods.node[pod] == node and state.pods.uids[pod] not in taken), "")
+            if node >= 0 and uid:
+                found[number] = uid
+                taken.add(uid)
+                break
+    return found
+
+
+def _young(move: OpenMove, state: ClusterState) -> list[int]:
+    """Rows of the pods that may be the replacement: of its workload and made since, in the order in which they were."""
+    workload, pods = move.eviction.workload, state.pods
+    row = -1 if workload is None else state.workload_index.get(workload, -1)
+    if row < 0:
+        return []
+    young = np.flatnonzero((pods.workload == row) & (pods.created_at >= math.floor(move.eviction.at)) & ~pods.terminating)
+    return sorted(young.tolist(), key=lambda p: (float(pods.created_at[p]), pods.uids[p]))
+
+
+def _found(move: OpenMove, state: ClusterState, claimed: set[str], *, mine: str) -> tuple[LandingResult, str, float] | None:
+    """What became of the move, on which node, and how many seconds after the eviction (NaN: never); None while that is open. ``mine``: uid
+    of its replacement, where it is known."""
     eviction, pods = move.eviction, state.pods
     waited = state.at - eviction.at
     old = state.pod_index.get(eviction.pod_uid, -1)
@@ -192,19 +228,18 @@ def _found(move: OpenMove, state: ClusterState, claimed: set[str]) -> tuple[Land
     row = -1 if workload is None else state.workload_index.get(workload, -1)
     if row < 0:
         return LandingResult.LOST, "", math.nan
-    young = np.flatnonzero((pods.workload == row) & (pods.created_at >= math.floor(eviction.at)) & ~pods.terminating)
-    for pod in sorted(young.tolist(), key=lambda p: (float(pods.created_at[p]), pods.uids[p])):
+    for pod in _young(move, state):
         uid = pods.uids[pod]
-        if uid in claimed:
+        if (uid in claimed and uid != mine) or (mine and uid != mine):
             continue
         claimed.add(uid)
         if not pods.ready[pod] or pods.node[pod] < 0:
             return (LandingResult.LOST, "", math.nan) if waited > GIVE_UP_S else None
         node, seconds = state.nodes.names[int(pods.node[pod])], float(pods.started_at[pod] + pods.ready_after[pod]) - eviction.at
         seconds = min(max(0.0, seconds), waited) if math.isfinite(seconds) else waited
-        if node == eviction.source:
-            return LandingResult.SOURCE, node, seconds
         planned = node == eviction.destination or node in move.alternatives
+        if node == eviction.source and not planned:
+            return LandingResult.SOURCE, node, seconds
         return LandingResult.AS_PLANNED if planned else LandingResult.ELSEWHERE, node, seconds
     wanted, ready = state.workloads.replicas[row], state.workloads.ready[row]
     if (wanted == wanted and ready >= wanted) or waited > GIVE_UP_S:

@@ -224,6 +224,16 @@ def test_a_gang_over_two_hot_nodes_relieves_both_and_is_told_once() -> None:
     assert plan.summary.hot_nodes_after == 0
 
 
+def test_members_on_nodes_that_are_not_hot_may_come_back_to_them() -> None:
+    """They begin anew for the sake of the others; coming back wins and costs nothing. Those on the hot node have to leave it."""
+    at = [node("hot", load={"cpu": 0.9, "memory": 0.3}), node("cool", cpu=16, load={"cpu": 0.1, "memory": 0.2})]
+    plan = planned(fleet([member("llm-0", on="hot", cores=3.0), member("llm-1", on="cool", cores=0.5)], at=at), SPEC)
+    assert {move.pod.name: (move.source, move.destination) for move in plan.moves} == {"llm-0": ("hot", "cool"), "llm-1": ("cool", "cool")}
+    assert {move.pod.name: move.gain for move in plan.moves}["llm-1"] == 0
+    alone = fleet([member("llm-0", on="hot", cores=3.0), member("llm-1", on="hot", cores=0.5)], at=[at[0]])
+    assert planned(alone, SPEC).moves == ()
+
+
 # ---- a plan from a file ---------------------------------------------------------------------------------------------------
 
 

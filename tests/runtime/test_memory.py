@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,25 @@ def test_t5_a_replacement_back_on_the_source_quarantines_the_workload() -> None:
     after, results = settled(remember(Memory(), opened()), seen(pod("web-new", on="hot", workload="web", age_s=50)))
     assert results == [LandingResult.SOURCE]
     assert after.quarantine[WEB] == Quarantine(until=NOW + SPEC.quarantine.hold, returns=1, node="hot")
+
+
+def test_a_replacement_that_was_to_come_back_has_landed_as_planned() -> None:
+    """A member of a gang on a node that is not hot may come back to it; that is no reason to let its job rest."""
+    move = opened()
+    back = replace(move, eviction=replace(move.eviction, source="cool"))
+    after, results = settled(remember(Memory(), back), seen(pod("web-new", on="cool", workload="web", age_s=50)))
+    assert results == [LandingResult.AS_PLANNED]
+    assert after.quarantine == {}
+
+
+def test_replacements_of_several_pods_at_once_are_told_apart_by_where_they_were_expected() -> None:
+    """In whatever order they came: what landed well for one move is no return of another."""
+    first, second = opened(uid="one"), opened(uid="two")
+    second = replace(second, eviction=replace(second.eviction, source="cool", destination="other"))
+    came = [pod("web-b", on="other", workload="web", age_s=50), pod("web-a", on="cool", workload="web", age_s=40)]
+    after, results = settled(remember(remember(Memory(), first), second), seen(*came))
+    assert results == [LandingResult.AS_PLANNED, LandingResult.AS_PLANNED]
+    assert after.quarantine == {}
 
 
 def test_a_replacement_that_is_not_ready_keeps_the_move_open() -> None:
