@@ -165,7 +165,7 @@ class Balance:
         if known is not None and known[0] == booked:
             return known[1]
         here = int((bench.scene.state.pods.node[list(gang.pods)] == source.node).sum())
-        words = f"{together(bench, gang)}: {self._reason(bench, source, need, share, pods=here)}"
+        words = f"{together(bench, gang)}: {self._reason(bench, source, need, share, of_gang=here)}"
         found = self._too_small(bench, source, share, need) or move_whole(bench, gang, reason=lambda pod: words)
         if isinstance(found, Refusal):
             held[key] = (booked, found)
@@ -196,8 +196,8 @@ class Balance:
             return Refusal(PlanGate.GAIN_TOO_SMALL.value, reason, retryable=True)
         return None
 
-    def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray, *, pods: int = 1) -> str:
-        """``share``: what so many ``pods`` of the node take of it, that leave it together."""
+    def _reason(self, bench: Bench, source: _Source, need: FloatArray, share: FloatArray, *, of_gang: int = 0) -> str:
+        """``share``: what the pod takes of the node, or so many of a gang that leave it together."""
         f, signals = bench.findings, bench.scene.state.signals
         hot = np.flatnonzero(source.hot)
         column = int(hot[np.argmax(f.reach[source.node, hot] / f.high[source.node, hot])])
@@ -208,12 +208,15 @@ class Balance:
         )
         covers = bool((share[need > 0] >= need[need > 0] - 1e-12).all())
         target = format_percent(f.target[source.node, column])
+        they = f"its {of_gang} pods there" if of_gang > 1 else "its pod there"
+        alone, brings, takes = "this pod alone brings", "it brings", "it takes"
+        if of_gang:
+            alone = brings = f"{they} bring{'s' if of_gang == 1 else ''}"
+            takes = f"{they} take{'s' if of_gang == 1 else ''}"
         if covers and source.taken == 0:
-            return f"{start}; {'this pod alone brings' if pods == 1 else f'these {pods} pods bring'} it under target {target}"
+            return f"{start}; {alone} it under target {target}"
         if covers:
-            brings = "it brings" if pods == 1 else f"these {pods} bring"
             return f"{start}; with {source.taken} other pod{'s' if source.taken > 1 else ''} {brings} it under target {target}"
-        takes = "it takes" if pods == 1 else f"these {pods} pods take"
         return f"{start}; {takes} {format_percent(share[column])} of the node, {format_percent(need[column])} is over target {target}"
 
     def _not_needed(self, bench: Bench, source: _Source, column: int) -> Refusal:
@@ -247,7 +250,7 @@ def _nothing_hot(bench: Bench) -> str:
 def _outcome(bench: Bench, sources: list[_Source], moves: list[ProposedMove], refused: list[tuple[int, Refusal]]) -> str:
     hot = f"{len(sources)} hot node{'s' if len(sources) != 1 else ''}"
     if moves:
-        drained = len({move.source for move in moves})
+        drained = len({source.node for source in sources}.intersection(move.source for move in moves))
         return f"{len(moves)} move{'s' if len(moves) != 1 else ''} from {drained} of {hot}"
     if not any(bench.destinations.open_nodes(pool).any() for pool in {int(bench.findings.pool[s.node]) for s in sources}):
         return f"{hot}, but no destination: no node of the pool is at or under target"

@@ -64,7 +64,7 @@ class Budgets(Strict):
     per_namespace: CountOrPercent = 10
     """Evictions in one namespace."""
     per_workload: CountOrPercent = 1
-    """Evictions of one workload's pods."""
+    """Evictions of one workload's pods; a gang that moves whole counts once."""
     per_tenant: CountOrPercent = "10%"
     """Evictions of one tenant's pods; nothing is counted for pods of no tenant."""
 

@@ -75,6 +75,7 @@ def test_what_nodes_say_of_gpus_is_told_and_what_makes_no_sense_is_named(cluster
         request = urllib.request.Request(url, data=body, method="PATCH", headers={"Content-Type": "application/merge-patch+json"})
         urllib.request.urlopen(request, timeout=30).close()
     cluster.cluster.api.rights.deny("list", "resourceclaims")
+    cluster.cluster.api.rights.deny("list", "pytorchjobs")
     checks = cluster.run("check", "-o", "json").ended(0).document["checks"]
     assert [check["sentence"] for check in checks if check["name"] == "gpu" and check["status"] == "ok"] == [
         "1 devices on 1 nodes (1 hami); 0 pods are placed on them"
@@ -83,6 +84,8 @@ def test_what_nodes_say_of_gpus_is_told_and_what_makes_no_sense_is_named(cluster
     (sentence,) = [said for said in warned if said.startswith("node node-0002: annotation hami.io/node-nvidia-register is no list")]
     assert warned[sentence] == "see the agent that writes the label or annotation"
     claims = "may not list resourceclaims.resource.k8s.io, so GPUs that are handed out in that way are not known"
+    gangs = "may not list pytorchjobs.kubeflow.org, so a gang of theirs counts as needing all of its members"
+    assert "pytorchjobs" in warned[gangs]
     assert warned[claims] == 'add the rule {apiGroups: ["resource.k8s.io"], resources: ["resourceclaims"], verbs: ["list"]}'
 
 

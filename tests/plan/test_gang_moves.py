@@ -84,9 +84,10 @@ def test_a_gang_moves_whole_with_a_place_for_every_member() -> None:
     assert {move.pod_class for move in plan.moves} == {"training"}
     assert {move.destination for move in plan.moves} <= {f"cool-{i}" for i in range(4)}
     assert plan.refused == ()
+    assert plan.outcome == "4 moves from 1 of 1 hot node"
     assert {move.reason for move in plan.moves} == {
         "gang job-set default/llm moves whole, 4 pods, to relieve hot: cpu load 90 % > high 70 % in 10 of 10 windows; "
-        "these 2 pods bring it under target 55 %"
+        "its 2 pods there bring it under target 55 %"
     }
 
 

@@ -129,13 +129,15 @@ def _moves(sheet: Sheet, moves: tuple[Move, ...], *, wide: bool) -> None:
         ends = [(move.signals.get(name), format_percent) for name in signals]
         source = [f"{show(one.source_before)} -> {show(one.source_after)}" if one else "" for one, show in ends]
         destination = [f"{show(one.destination_before)} -> {show(one.destination_after)}" if one else "" for one, show in ends]
-        rows.append(Row((str(number), f"{move.gain:.4f}", pod, *([""] * len(signals)))))
+        rows.append(Row((str(number), f"{round(move.gain, 4) + 0.0:.4f}", pod, *([""] * len(signals)))))
         rows.append(Row(("", "", f"   {move.source}", *source)))
-        rows.append(Row(("", "", f"-> {move.destination or _room(move)}", *destination), note=_why(move, wide=wide)))
+        rows.append(Row(("", "", f"-> {_whither(move)}", *destination), note=_why(move, wide=wide)))
     sheet.grid(columns, rows, notes_under=2)
 
 
-def _room(move: Move) -> str:
+def _whither(move: Move) -> str:
+    if move.destination:
+        return f"{move.destination} (it comes back)" if move.destination == move.source else move.destination
     waits = move.makes_room_for
     return "" if waits is None else f"(room for {waits.namespace}/{waits.name})"
 
