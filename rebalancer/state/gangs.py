@@ -33,6 +33,10 @@ class GangSystem(Enum):
     """A Job whose pods have numbers and all run at once."""
 
 
+TRAINING_KINDS = frozenset({"PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "TrainJob"})
+"""Owners whose pods wait for each other."""
+
+
 class MinimumSource(Enum):
     """Where it is known from how many members a gang needs."""
 

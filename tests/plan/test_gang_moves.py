@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from rebalancer.detect.classify import detect
+from rebalancer.detect.tenants.accounts import in_force
+from rebalancer.detect.tenants.membership import with_tenants
 from rebalancer.plan.model import Plan
-from rebalancer.plan.planner import lay_bench
+from rebalancer.plan.planner import decide, lay_bench
 from rebalancer.plan.recheck import recheck
 from rebalancer.policy.model import (
     Budgets,
@@ -29,9 +31,11 @@ from rebalancer.policy.model import (
     Threshold,
     Victims,
 )
+from rebalancer.policy.reclaim import Reclaim
+from rebalancer.policy.tenants import Members, Tenant, TenantSpec
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import NOTHING_HAPPENED
-from rebalancer.state.tables import PodClass, WorkloadRef
+from rebalancer.state.tables import Phase, PodClass, WorkloadRef
 from tests.plan.deciding import moved, planned, refusals, why
 from tests.support.builder import NodeSpec, PodSpec, budget, cluster, node, pod
 from tests.support.gangs import GangSpec, gang
@@ -233,6 +237,32 @@ def test_members_on_nodes_that_are_not_hot_may_come_back_to_them() -> None:
     assert {move.pod.name: move.gain for move in plan.moves}["llm-1"] == 0
     alone = fleet([member("llm-0", on="hot", cores=3.0), member("llm-1", on="hot", cores=0.5)], at=[at[0]])
     assert planned(alone, SPEC).moves == ()
+
+
+def borrowed(*gangs: GangSpec) -> ClusterState:
+    """A tenant waits for what it is guaranteed, on a node full of another's gang."""
+    gang_pods = [member(f"llm-{i}", on="n1", cpu=2.0, cores=1.0, namespace="big") for i in range(4)]
+    claim = pod("claim", namespace="small", workload="claim", cpu=2.0, phase=Phase.PENDING, age_s=600.0)
+    return fleet([*gang_pods, claim], *gangs, at=[node("n1", cpu=8)])
+
+
+def test_n1_reclaim_takes_surplus_of_a_gang_and_never_a_member_that_it_needs() -> None:
+    """Whatever its owner says: what is given back is one pod, and a gang of three that needs four has ended."""
+    leaf = {name: Tenant(name=name, members=(Members(namespaces=(name,)),), guaranteed={"cpu": 4}) for name in ("big", "small")}
+    quotas = TenantSpec(tenants=tuple(leaf.values()))
+    spec = SPEC.model_copy(update={"reclaim": Reclaim(enabled=True, after=60)})
+
+    def reclaimed(state: ClusterState) -> Plan:
+        own, policy = with_tenants(state, quotas), RebalancePolicy(spec=spec)
+        findings = detect(own, spec)
+        return decide(
+            state=own, findings=findings, policy=policy, history=NOTHING_HAPPENED, mode=Mode.EVICT, tenants=in_force(own, quotas)
+        ).plan
+
+    assert reclaimed(borrowed(gang("llm", namespace="big"))).moves == ()
+    assert set(refusals(reclaimed(borrowed(gang("llm", namespace="big")))).values()) == {"gang-minimum"}
+    taken = reclaimed(borrowed(gang("llm", namespace="big", minimum=3, elastic=True)))
+    assert (taken.method, len(taken.moves)) == ("reclaim", 1)
 
 
 # ---- a plan from a file ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rebalancer.kube.wire import OwnerWire
 from rebalancer.kube.wire_pods import PodWire
-from rebalancer.state.gangs import GangSystem
+from rebalancer.state.gangs import TRAINING_KINDS, GangSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,6 @@ _KEYS = frozenset((*(key for form in _FORMS for key in form.name), _JOB_INDEX))
 _SCHEDULERS = frozenset(
     (GangSystem.KUBERNETES, GangSystem.VOLCANO, GangSystem.KOORDINATOR, GangSystem.KAI, GangSystem.COSCHEDULING, GangSystem.KUEUE)
 )
-TRAINING_KINDS = frozenset({"PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "TrainJob"})
-"""Owners whose pods wait for each other."""
 _OWNER_SYSTEMS = {
     **dict.fromkeys(TRAINING_KINDS, GangSystem.TRAINING),
     "JobSet": GangSystem.JOB_SET,

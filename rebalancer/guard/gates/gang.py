@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 
 from rebalancer.guard.gate import Candidate, Gate, Refusal, Scene
+from rebalancer.state.gangs import TRAINING_KINDS
 
 NAME = "gang"
-GANG_KINDS = frozenset(
-    {"PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "TrainJob", "JobSet", "LeaderWorkerSet"}
-)
+GANG_KINDS = TRAINING_KINDS | {"JobSet", "LeaderWorkerSet"}
 """Kinds whose pods wait for each other, where a state does not tell of gangs."""
 
 
