@@ -1,4 +1,5 @@
-"""What a plan says of GPUs beside its moves: who holds them idle, who uses more of one than was asked for, and how much of it is known.
+"""What a plan says of GPUs beside its moves: who holds them idle, who uses more of one than was asked for, what of the free ones is of no
+use to anybody, and how much of it is known.
 
 These are findings for people. Nothing here moves anybody.
 """
@@ -10,6 +11,7 @@ import math
 import msgspec
 import numpy as np
 
+from rebalancer.detect.gpus.fragmentation import Fragmentation, fragmentation
 from rebalancer.detect.gpus.idle import IdleHolder, idle_holders
 from rebalancer.detect.gpus.overuse import OverUser, over_users
 from rebalancer.policy.gpu import Gpu
@@ -53,6 +55,29 @@ class OverUseReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     reason: str
 
 
+class NodeFragmentation(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    node: str
+    free: float
+    """Free parts of its devices together, in devices."""
+    lost: float
+    """What of them typical pods cannot use, in devices."""
+
+
+class FragmentationReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """All in devices; null where nothing is known, or no pod asks for GPUs."""
+
+    free: float | None
+    lost: float | None
+    typical: int
+    """Distinct asks that it is held against."""
+    unknown_devices: int
+    """Of which it is not known what is free; they are in none of the sums."""
+    unknown_pods: int
+    """Pods whose ask is not held against anything."""
+    nodes: tuple[NodeFragmentation, ...]
+    """Those that lose anything, the most first."""
+
+
 class GpuReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     devices: int
     measured: int
@@ -61,6 +86,7 @@ class GpuReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     idle_unknown: int = 0
     """Pods of which it cannot be said whether they are idle."""
     over_users: tuple[OverUseReport, ...] = ()
+    fragmentation: FragmentationReport | None = None
 
 
 GIB = 2.0**30
@@ -78,6 +104,22 @@ def gpu_report(state: ClusterState, rules: Gpu) -> GpuReport | None:
         idle=tuple(_idle(state, holder) for holder in idle.holders),
         idle_unknown=idle.unknown,
         over_users=tuple(_over(state, user) for user in over_users(state, rules.overuse)),
+        fragmentation=_fragmentation(state, fragmentation(state)),
+    )
+
+
+def _fragmentation(state: ClusterState, found: Fragmentation) -> FragmentationReport:
+    rows = [row for row in np.argsort(-found.nodes, kind="stable").tolist() if round(float(found.nodes[row]), 6) > 0]
+    return FragmentationReport(
+        free=_known(found.total_free),
+        lost=_known(found.total),
+        typical=len(found.typical),
+        unknown_devices=found.unknown_devices,
+        unknown_pods=found.unknown_pods,
+        nodes=tuple(
+            NodeFragmentation(node=state.nodes.names[row], free=round(float(found.free[row]), 6), lost=round(float(found.nodes[row]), 6))
+            for row in rows
+        ),
     )
 
 

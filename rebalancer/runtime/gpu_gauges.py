@@ -22,6 +22,11 @@ GPU_GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "gpu_idle_devices": ("GPUs that are held by pods which do not use them.", ("namespace", "class")),
     "gpu_over_users": ("Pods that use more memory of a shared GPU than they asked for.", ("namespace",)),
     "gpu_overuse_bytes": ("Memory of shared GPUs that is used beyond what was asked for.", ("namespace",)),
+    "gpu_free_devices": ("Free parts of GPUs together, in devices, by what pods asked for; absent while nothing is known.", ()),
+    "gpu_fragmentation_devices": (
+        "What of the free parts of GPUs typical pods of the cluster cannot use, in devices; absent while nothing is known.",
+        (),
+    ),
     "workload_gpu_busy_ratio": (
         "Mean busy share of the GPUs that a workload's pods hold; absent while none of them is measured by itself.",
         ("namespace", "kind", "workload"),
@@ -56,6 +61,12 @@ def gpu_families(state: ClusterState, report: GpuReport | None, gauge: Callable[
         excess.add_metric((namespace,), sum(each.used_bytes - each.asked_bytes for each in own))
     yield users
     yield excess
+    found = report.fragmentation
+    for name, value in (("gpu_free_devices", found.free if found else None), ("gpu_fragmentation_devices", found.lost if found else None)):
+        family = gauge(name)
+        if value is not None:
+            family.add_metric((), value)
+        yield family
     yield from _workloads(state, gauge)
 
 

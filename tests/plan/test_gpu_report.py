@@ -75,3 +75,17 @@ def test_an_autoscaler_is_told_nothing_of_estimates() -> None:
     families = families_of(state, detect(state, built_in_policy().spec), gpu_report(state, Gpu()))
     names = {sample.labels.get("workload") for family in families for sample in family.samples if "workload_gpu" in sample.name}
     assert "big" not in names
+
+
+def test_what_is_lost_to_fragmentation_is_in_the_report_on_the_page_and_in_the_metrics() -> None:
+    """The notebook, one of three that ask, wants a whole device and cannot use the 12 GiB that are free beside the two sharers."""
+    state, policy = world(), built_in_policy()
+    plan = decide(state=state, findings=detect(state, policy.spec), policy=policy, history=History(), mode=Mode.DRY_RUN).plan
+    assert plan.gpus is not None
+    found = plan.gpus.fragmentation
+    assert found is not None
+    assert [(one.node, one.free, one.lost) for one in found.nodes] == [("n1", 1.75, 0.25)]
+    assert "Free GPUs that typical pods cannot use (0.25 of 1.75)" in render(plan, Format.TABLE, Page(width=160, color=False))
+    families = families_of(state, detect(state, policy.spec), plan.gpus)
+    samples = {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+    assert (samples["rebalancer_gpu_free_devices"], samples["rebalancer_gpu_fragmentation_devices"]) == (1.75, 0.25)

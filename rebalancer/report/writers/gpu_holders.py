@@ -1,8 +1,8 @@
-"""Idle holders and over-users of GPUs, as a part of the pages of a plan."""
+"""Idle holders and over-users of GPUs, and what of the free GPUs nobody can use, as a part of the pages of a plan."""
 
 from __future__ import annotations
 
-from rebalancer.plan.gpu_report import GpuPod, GpuReport
+from rebalancer.plan.gpu_report import FragmentationReport, GpuPod, GpuReport
 from rebalancer.plan.model import Plan
 from rebalancer.report.sheet import Column, Row, Sheet
 from rebalancer.report.text import counted
@@ -29,9 +29,22 @@ def gpu_holders(sheet: Sheet, plan: Plan, *, wide: bool) -> None:
             Row((f"{one.pod.namespace}/{one.pod.name}", one.pod.pod_class, _place(one.pod), "", one.reason)) for one in report.over_users
         ]
         _grid(sheet, ("POD", "CLASS", "NODE, DEVICE", "", "WHY"), rows, wide=wide)
+    if report.fragmentation is not None:
+        _fragments(sheet, report.fragmentation, wide=wide)
     if words := _gaps(report):
         sheet.blank()
         sheet.sentence(words, style="dim")
+
+
+def _fragments(sheet: Sheet, found: FragmentationReport, *, wide: bool) -> None:
+    if not found.nodes or found.free is None or found.lost is None:
+        return
+    sheet.title(f"Free GPUs that typical pods cannot use ({found.lost:.2f} of {found.free:.2f})")
+    shown = found.nodes if wide else found.nodes[:_SHOWN]
+    columns = [Column("NODE"), Column("FREE", right=True), Column("LOST", right=True)]
+    sheet.grid(columns, [Row((one.node, f"{one.free:.2f}", f"{one.lost:.2f}")) for one in shown])
+    if len(shown) < len(found.nodes):
+        sheet.sentence(f"{len(found.nodes) - len(shown):,} more; -o wide shows every node.", style="dim")
 
 
 def _grid(sheet: Sheet, heads: tuple[str, ...], rows: list[Row], *, wide: bool) -> None:
@@ -54,6 +67,8 @@ def _gaps(report: GpuReport) -> str:
     parts = []
     if report.measured < report.devices:
         parts.append(f"{report.devices - report.measured:,} of {report.devices:,} GPUs are not measured")
+    if report.fragmentation is not None and report.fragmentation.unknown_devices:
+        parts.append(f"of {counted(report.fragmentation.unknown_devices, 'GPU')} it is not known what is free")
     if report.idle_unknown:
         parts.append(f"of {counted(report.idle_unknown, 'pod')} with GPUs it is not known whether they are idle")
     return f"{'; '.join(parts)}." if parts else ""
