@@ -10,6 +10,7 @@ import numpy as np
 from rebalancer.detect.findings import Findings
 from rebalancer.guard.gate import Booked, Scene
 from rebalancer.plan.balance import Balance
+from rebalancer.plan.defragment import Defragment
 from rebalancer.plan.destination import Destinations
 from rebalancer.plan.disturbance import Disturbance
 from rebalancer.plan.document import document
@@ -29,7 +30,7 @@ from rebalancer.state.arrays import BoolArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import History
 
-METHODS: tuple[Method, ...] = (Reclaim(), Relieve(), Balance())
+METHODS: tuple[Method, ...] = (Reclaim(), Relieve(), Defragment(), Balance())
 """In the order in which they are tried."""
 
 
@@ -62,6 +63,8 @@ def decide(
         if isinstance(method, Reclaim) and not (tenants and policy.spec.reclaim.enabled):
             continue  # there is nobody to give anything back to, and books cost time
         if isinstance(method, Relieve) and not (len(state.gpus.held_use) and policy.spec.gpu.overuse.action == "move"):
+            continue
+        if isinstance(method, Defragment) and not (len(state.gpus.pod) and policy.spec.defragment.enabled):
             continue
         bench = lay_bench(state=state, findings=findings, policy=policy, history=history, mode=mode, hints=hints, tenants=tenants)
         proposal = after(proposal, method.propose(bench))

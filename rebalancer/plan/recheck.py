@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from rebalancer.guard.gate import Candidate, Refusal, book, first_refusal
-from rebalancer.plan.booking import book_move
+from rebalancer.plan.booking import book_move, mark, rewind
+from rebalancer.plan.defragment import Defragment, move_aside
 from rebalancer.plan.destination import Landing
 from rebalancer.plan.gang_moves import move_whole, to_move_whole
 from rebalancer.plan.method import Bench, Proposal, ProposedMove
@@ -48,6 +49,8 @@ def _groups(plan: Plan) -> list[list[Move]]:
 
 
 def _still_together(group: list[Move], method: str, bench: Bench) -> Sequence[ProposedMove] | str:
+    if method == Defragment.name:
+        return still_makes_way(group, bench)
     if group[0].makes_room_for is not None:
         return still_makes_room(group, bench)
     if group[0].gang:
@@ -125,6 +128,29 @@ def still_makes_room(moves: list[Move], bench: Bench) -> list[ProposedMove] | st
         scene.booked.become(before)
         return f"without them {state.pod_name(waiting)} would not fit on {moves[0].source} any more"
     return kept
+
+
+def still_makes_way(moves: list[Move], bench: Bench) -> Sequence[ProposedMove] | str:
+    """All of them on the books of the bench, or in words why none: the pod that waited still waits, every pod that makes way is where it
+    was, passes the gates and would land on a planned node, and then the pod fits."""
+    state, waits = bench.scene.state, moves[0].makes_room_for
+    waiting = -1 if waits is None else state.pod_index.get(waits.uid, -1)
+    if waiting < 0 or state.pods.node[waiting] >= 0:
+        return "the pod that waited for the room is gone" if waiting < 0 else "the pod that waited for the room has found a node"
+    for move in moves:
+        if where := _elsewhere(move, state):
+            return f"{move.pod.namespace}/{move.pod.name} has to make way together with the others, and {where}"
+    pods = tuple(state.pod_index[move.pod.uid] for move in moves)
+    before = mark(bench)
+    found = move_aside(bench, pods, waiting, state.node_index[moves[0].source], reason=moves[0].reason)
+    if isinstance(found, str):
+        return found
+    for move, now in zip(moves, found, strict=True):
+        planned = {move.destination, *move.alternatives}
+        if not planned & {state.nodes.names[node] for node in (now.destination, *now.alternatives)}:
+            rewind(bench, before)
+            return f"the replacement of {move.pod.name} would now land on {state.nodes.names[now.destination]}, not on {move.destination}"
+    return found
 
 
 def _still(move: Move, method: str, bench: Bench) -> ProposedMove | str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from rebalancer.policy.defragment import Defragment
 from rebalancer.policy.gpu import Gpu
 from rebalancer.policy.hotness import Anticipation, Capacity, Confirm, Metrics, Pool, Risk, SignalQueries, Threshold
 from rebalancer.policy.quantities import CountOrPercent, Duration, MisplacedValue, Percent, Priority, Strict, TimeZone
@@ -267,6 +268,8 @@ class Spec(Strict):
     """What happens to workloads that come back."""
     reclaim: Reclaim = Reclaim()
     """When tenants are given back what they are guaranteed."""
+    defragment: Defragment = Defragment()
+    """When pods are moved aside for one that waits for GPUs."""
     events: bool = True
     """Write Events on pods and owners in evict mode."""
     gpu: Gpu = Gpu()

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from rebalancer.policy.defragment import Defragment
 from rebalancer.policy.examples import EXAMPLES
 from rebalancer.policy.gpu import ExtendedResource, Gpu, Gpushare, Hami
 from rebalancer.policy.gpu_holders import Idle, Overuse
@@ -71,6 +72,7 @@ LEVELS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("spec.breaker", Breaker),
     ("spec.quarantine", Quarantine),
     ("spec.reclaim", Reclaim),
+    ("spec.defragment", Defragment),
     ("spec.gpu", Gpu),
     ("spec.gpu.gpushare", Gpushare),
     ("spec.gpu.hami", Hami),
