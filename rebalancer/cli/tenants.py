@@ -11,6 +11,7 @@ from rebalancer.cli.opening import opened
 from rebalancer.cli.options import Context, Kubeconfig, NoColor, Output, PolicyFile, PrometheusUrl, SettingsFile, SnapshotFile, TenantsFile
 from rebalancer.cli.output import print_document, print_text
 from rebalancer.cli.progress import showing
+from rebalancer.cli.tenants_import import import_quotas
 from rebalancer.report.registry import Format
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Show who shares the cluster and who holds what of it.", invoke_without_command=True)
     group.callback()(tenants)
     group.command("explain")(explain)
+    group.command("import")(import_quotas)
     app.add_typer(group, name="tenants")
 
 
