@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: rules soak compare reference steering demo test faults e2e lint format bench bench-extender schema docs clean yardstick
+.PHONY: rules soak compare fragmentation reference steering demo test faults e2e lint format bench bench-extender schema docs clean yardstick
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,10 @@ bench-extender: $(BIN)/.installed
 # This project beside other reschedulers' algorithms in the same simulated worlds. Some minutes.
 compare: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.compare --write benchmarks/PEERS.md
+
+# Free GPUs that nobody can use, by the openb trace; its directory in REBALANCER_TRACES. Half a minute.
+fragmentation: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.fragmentation --write benchmarks/FRAGMENTATION.md
 
 # Our plans beside the best that there are, by mixed integer programming. Some minutes.
 yardstick: $(BIN)/.installed

@@ -33,8 +33,10 @@ from rebalancer.units import format_duration
 
 WAITING_TRIED = 5
 """Pods that wait of which one plan tries to help one."""
+NODES_LOOKED_AT = 50
+"""Nodes of which it is asked which pods have another place, those first that lack least."""
 NODES_TRIED = 5
-"""Nodes that are looked at closely for each, those first where fewest pods would have to leave."""
+"""Of these, nodes where such pods together could make room, which are tried."""
 PODS_TRIED = 10
 """Pods of a node of which sets are made, the smallest first."""
 SETS_TRIED = 12
@@ -76,8 +78,14 @@ class Defragment:
         on = {node: [candidates[place] for place in np.flatnonzero(at == node).tolist()] for node in np.unique(at[everywhere[at]]).tolist()}
         free, last = _free(state), ""
         need = np.nan_to_num(state.pods.incoming_request[pod], nan=np.inf)
-        for node in sorted(on, key=lambda node: (_least(state, on[node], free[node], need), state.nodes.names[node]))[:NODES_TRIED]:
-            for chosen in _sets(state, on[node], free[node], need, most=rules.max_moves):
+        tried = 0
+        for node in sorted(on, key=lambda node: (_lacks(free[node], need), state.nodes.names[node]))[:NODES_LOOKED_AT]:
+            others = [each for each in on[node] if _has_a_place(bench, each, node)]
+            sets = list(_sets(state, others, free[node], need, most=rules.max_moves))
+            tried += bool(sets)
+            if tried > NODES_TRIED:
+                break
+            for chosen in sets:
                 if not where_it_fits(without(state, chosen), pod, gpu=gpu)[node]:
                     continue
                 moves = move_aside(bench, chosen, pod, node, reason=_reason(state, pod, node, len(chosen)))
@@ -163,14 +171,18 @@ def _sets(state: ClusterState, pods: list[int], free: FloatArray, need: FloatArr
                     return
 
 
-def _least(state: ClusterState, pods: list[int], free: FloatArray, need: FloatArray) -> int:
-    """How many of them, the largest first, must leave at least by sums; one more than there are where that is not enough."""
-    left = free.copy()
-    for count, pod in enumerate(sorted(pods, key=lambda pod: -_size(state, pod)), start=1):
-        left = left + state.pods.request[pod]
-        if (left >= need - EPSILON).all():
-            return count
-    return len(pods) + 1
+def _lacks(free: FloatArray, need: FloatArray) -> float:
+    """How much of what is needed is not free, by the scarcest; each by its part."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = np.where(need > 0, (need - free) / need, 0.0)
+    return float(np.max(parts, initial=0.0))
+
+
+def _has_a_place(bench: Bench, pod: int, source: int) -> bool:
+    """Some other node would take it."""
+    allowed = bench.feasibility.allowed(pod)
+    allowed[source] = False
+    return bool(allowed.any())
 
 
 def _size(state: ClusterState, pod: int) -> float:
