@@ -126,7 +126,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* "true" where pods that wait are nominated for room that is taken back: the policy reclaims, and the mode evicts. */}}
 {{- define "rebalancer.reclaims" -}}
-{{- if and (eq .Values.mode "evict") (dig "spec" "reclaim" "enabled" false .Values.policy) -}}true{{- end -}}
+{{- if and (eq .Values.mode "evict") (or (dig "spec" "reclaim" "enabled" false .Values.policy) (dig "spec" "defragment" "enabled" false .Values.policy)) -}}true{{- end -}}
 {{- end -}}
 
 {{/* The label value of pods that are gated for this controller. */}}
