@@ -71,6 +71,20 @@ def _now(tenant: Tenant, parent: int, *, at: float, capacity: Mapping[str, float
     )
 
 
+def moments(spec: TenantSpec, *, at: float) -> tuple[float, ...]:
+    """``at``, and each beginning and end of a window within the week after it: whatever quotas hold together do so at one of these."""
+    found = {at}
+    for start, zone in {each for tenant in spec.all() for each in _turns(tenant)}:
+        today = datetime.fromtimestamp(at, tz=UTC).astimezone(ZoneInfo(zone)).date()
+        found |= {datetime.combine(today + timedelta(days=day), _time(start), tzinfo=ZoneInfo(zone)).timestamp() for day in range(8)}
+    return tuple(sorted(found))
+
+
+def _turns(tenant: Tenant) -> list[tuple[str, str]]:
+    """Times of the day with their zones at which its windows begin or end."""
+    return [(clock, window.time_zone) for window in tenant.windows for clock in (window.start, window.end)]
+
+
 def holds(window: QuotaWindow, *, at: float) -> bool:
     """Whether the moment is within the window."""
     now = datetime.fromtimestamp(at, tz=UTC).astimezone(ZoneInfo(window.time_zone))
