@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalancer.act.nominations import HOLD_S
 from rebalancer.act.outcome import Outcome, Prepared, Result
 from rebalancer.act.tainting import SoftTainting, TaintResult, taint_work
 from rebalancer.act.telling import Teller
@@ -40,7 +41,7 @@ _STOPS = (Result.THROTTLED, Result.FORBIDDEN, Result.UNKNOWN)
 class EvictActuator:
     """``events``: None writes none. ``attempts``: see `kube.eviction.evict`. Whether it steers by soft taints, the plan says.
 
-    ``tainted``: see ``told`` of `SoftTainting`.
+    ``tainted``: see ``told`` of `SoftTainting`. ``hold_s``: see `Nominations`.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class EvictActuator:
         events: EventWriter | None,
         attempts: int = 3,
         tainted: Callable[[TaintResult], None] = lambda result: None,
+        hold_s: float = HOLD_S,
     ) -> None:
         self._client = client
         self._teller = Teller(events)
         self._attempts = attempts
         self._tainting = SoftTainting(client, told=tainted)
-        self._together = Together(client, changed=lambda move, deadline: self._changed(move, deadline=deadline))
+        self._together = Together(client, changed=lambda move, deadline: self._changed(move, deadline=deadline), hold_s=hold_s)
 
     def prepare(self, plan: Plan, *, at: float, deadline: Deadline) -> Prepared:
         self._together.begin(plan)
@@ -64,7 +66,7 @@ class EvictActuator:
     def carry_out(self, move: Move, *, at: float, deadline: Deadline) -> Outcome:
         held_back = self._together.held_back(move, deadline=deadline)
         outcome = held_back or self._changed(move, deadline=deadline) or self._evicted(move, deadline=deadline)
-        self._together.hear(outcome)
+        self._together.hear(outcome, deadline=deadline)
         self._teller.outcome(outcome, at=at, deadline=deadline)
         return outcome
 

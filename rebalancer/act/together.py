@@ -2,37 +2,39 @@
 first.
 
 Before the first eviction of a group, every one of its pods is looked at and its eviction is tried on the server without effect; if one
-would not happen, none does. A pod that waits for room is then nominated for the node: kube-scheduler keeps the room from pods of its
-priority and below until it is placed. What happens between the trial and the evictions cannot be undone, and is told: a gang of which the
-first pod stays is left alone, one that is broken already goes on to its new places.
+would not happen, none does. A pod that waits for room is then nominated for the node (`act.nominations`). What happens between the trial
+and the evictions cannot be undone, and is told: a gang of which the first pod stays is left alone, one that is broken already goes on to
+its new places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalancer.act.nominations import HOLD_S, Nominations
 from rebalancer.act.outcome import Outcome, Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import KubernetesConflict, KubernetesError, KubernetesForbidden, KubernetesNotFound
 from rebalancer.kube.client import KubeClient
 from rebalancer.kube.eviction import EvictionOutcome, evict
-from rebalancer.kube.gates import nominate
 from rebalancer.plan.model import Move, Plan
 
 _WOULD = (EvictionOutcome.EVICTED, EvictionOutcome.IN_PROGRESS)
 
 
 class Together:
-    """``changed``: why a move does not hold any more, as an outcome; None while it does."""
+    """``changed``: why a move does not hold any more, as an outcome; None while it does. ``hold_s``: see `Nominations`."""
 
-    def __init__(self, client: KubeClient, *, changed: Callable[[Move, Deadline], Outcome | None]) -> None:
+    def __init__(self, client: KubeClient, *, changed: Callable[[Move, Deadline], Outcome | None], hold_s: float = HOLD_S) -> None:
         self._client, self._changed = client, changed
+        self._nominations = Nominations(client, hold_s=hold_s)
         self._groups: dict[str, tuple[Move, ...]] = {}
         self._verdicts: dict[str, tuple[Result, str]] = {}
         self._begun: set[str] = set()
 
     def begin(self, plan: Plan) -> None:
         """The groups of the plan, by what binds them."""
+        self._nominations.begin(plan)
         groups: dict[str, list[Move]] = {}
         for move in plan.moves:
             if move.bond:
@@ -50,12 +52,17 @@ class Together:
         result, why = verdict
         return Outcome(move, result, why) if why else None
 
-    def hear(self, outcome: Outcome) -> None:
+    def hear(self, outcome: Outcome, *, deadline: Deadline) -> None:
         """Hear what became of a move. Where one of a group did not happen after all, the others would be in vain; a gang that is broken
         already is not."""
         move, bond = outcome.move, outcome.move.bond
         if not bond:
             return
+        self._judge_rest(outcome, bond)
+        self._nominations.moved(move, left=outcome.result.counts, deadline=deadline)
+
+    def _judge_rest(self, outcome: Outcome, bond: str) -> None:
+        move = outcome.move
         if outcome.result.counts:
             self._begun.add(bond)
             return
@@ -83,7 +90,7 @@ class Together:
             return Result.EVICTED, ""
         name = f"{waits.namespace}/{waits.name}"
         try:
-            nominate(self._client, namespace=waits.namespace, name=waits.name, uid=waits.uid, node=move.source, deadline=deadline)
+            self._nominations.nominate(move, deadline=deadline)
         except (KubernetesNotFound, KubernetesConflict):
             return Result.CHANGED, f"not tried: {name}, which waited for the room, is gone"
         except KubernetesForbidden as error:

@@ -76,6 +76,30 @@ def nominate(client: KubeClient, *, namespace: str, name: str, uid: str, node: s
     _patch(client, f"{pod_path(namespace=namespace, name=name)}/status", body, content_type=MERGE_PATCH, deadline=deadline)
 
 
+class _WaitingSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str | None = None
+
+
+class _WaitingStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    nominated_node_name: str | None = None
+
+
+class WaitingPodWire(msgspec.Struct, frozen=True, gc=False):
+    """A pod that waits for a node: which one it has, or has been proposed."""
+
+    metadata: MetaWire
+    spec: _WaitingSpec = _WaitingSpec()
+    status: _WaitingStatus = _WaitingStatus()
+
+
+def read_waiting(client: KubeClient, *, namespace: str, name: str, deadline: Deadline) -> WaitingPodWire | None:
+    """The pod of that name as it is now; None when there is none. Raises KubernetesError."""
+    try:
+        return client.request("GET", pod_path(namespace=namespace, name=name), deadline=deadline).into(WaitingPodWire)
+    except KubernetesNotFound:
+        return None
+
+
 def open_gate(client: KubeClient, *, namespace: str, name: str, uid: str, gate: str, label: str, deadline: Deadline) -> None:
     """Take the gate and the label off the pod in one patch; other gates and labels stay. ``uid`` empty: whichever pod has the name.
 

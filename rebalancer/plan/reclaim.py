@@ -97,11 +97,14 @@ class Reclaim:
         return Proposal(self.name, tuple(progress.moves), tuple(progress.refused.items()), progress.outcome)
 
     def _serve(self, bench: Bench, held: Book, pod: int, rules: Rules, progress: _Progress) -> None:
-        state = bench.scene.state
-        now = without(state, progress.gone, placed=progress.placed)
-        gpu = bench.scene.spec.gpu
-        if where_it_fits(now, pod, gpu=gpu).any():
-            return  # kube-scheduler can place it as it is
+        state, gpu = bench.scene.state, bench.scene.spec.gpu
+        leaving = np.flatnonzero(state.pods.terminating & held.amounts.holding).tolist()
+        now = without(state, [*progress.gone, *leaving], placed=progress.placed)
+        fits = where_it_fits(now, pod, gpu=gpu)
+        if fits.any():  # kube-scheduler can place it as it is, or once those have left that are leaving; so nobody else has to
+            progress.placed[pod] = int(np.argmax(fits))
+            held.move(pod, sign=1)
+            return
         candidates = self._candidates(bench, held, pod, progress)
         name, tenant = state.pod_name(pod), _tenant(held, pod)
         if not candidates:

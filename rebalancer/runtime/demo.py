@@ -86,7 +86,7 @@ def run_demo(
         client = KubeClient.connect(kubeconfig=kubeconfig, context=None)
         prometheus = Prometheus(PrometheusAccess(url=cluster.prometheus_url))
         try:
-            actuator = EvictActuator(client, events=EventWriter(client, instance="demo"), attempts=1)
+            actuator = EvictActuator(client, events=EventWriter(client, instance="demo"), attempts=1, hold_s=0.0)
             controller = Controller(
                 client=client,
                 prometheus=prometheus,

@@ -75,7 +75,7 @@ def run_tenants_demo(*, seed: int, cycles: int, on_cycle: Callable[[int, str], N
             controller = Controller(
                 client=client,
                 prometheus=prometheus,
-                actuators={Mode.EVICT: EvictActuator(client, events=EventWriter(client, instance="demo"), attempts=1)},
+                actuators={Mode.EVICT: EvictActuator(client, events=EventWriter(client, instance="demo"), attempts=1, hold_s=0.0)},
                 store=ProcessStore(),
                 clock=WorldClock(world),
             )

@@ -67,7 +67,8 @@ def test_a_starved_tenant_gets_its_guarantee_back(plane: ControlPlane, tmp_path:
             try:
                 until(lambda: len(_bound(own, STARVED)) == WANTED, "the starved tenant runs", seconds=SERVED_S, step=0.5)
             except AssertionError as error:
-                raise AssertionError(f"{error}: {process.err.read_text()[-6000:]}") from error
+                nominated = {each["metadata"]["name"]: each["status"].get("nominatedNodeName") for each in own.pods(STARVED)}
+                raise AssertionError(f"{error}: {nominated}: {process.err.read_text()[-6000:]}") from error
             own.settled(STARVED, WANTED)
             assert process.terminate() == 0
         moves = [move for move in process.messages("move") if move["result"] == "evicted"]

@@ -296,3 +296,13 @@ def test_an_unknown_request_of_a_borrower_is_no_borrowing() -> None:
     request = state.pods.request.copy()
     request[0, state.resource_index["cpu"]] = np.nan
     assert evicted(planned(replace(state, pods=replace(state.pods, request=request)), leaf("big", 4), leaf("small", 4))) == []
+
+
+def test_room_that_others_are_leaving_is_waited_for() -> None:
+    """An eviction of the cycle before is not repeated while its pod ends; a second claim is served by another one."""
+    state = town(*(runs(f"b{row}", "big") for row in range(3)), runs("gone", "big", terminating=True), waits("w", "small"))
+    assert evicted(planned(state, leaf("big", 2), leaf("small", 4))) == []
+    two = town(
+        *(runs(f"b{row}", "big") for row in range(3)), runs("gone", "big", terminating=True), waits("v", "small"), waits("w", "small")
+    )
+    assert len(evicted(planned(two, leaf("big", 2), leaf("small", 4)))) == 1

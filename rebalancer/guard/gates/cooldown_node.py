@@ -11,7 +11,7 @@ NAME = "cooldown-node"
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     name = scene.state.nodes.names[candidate.source]
     last_at = scene.last_moves.get(name)
-    if last_at is None:
+    if last_at is None or scene.reclaiming:
         return None
     rest = scene.spec.cooldown.node
     left = rest - max(0.0, scene.state.at - last_at)
@@ -24,6 +24,9 @@ def check(candidate: Candidate, scene: Scene) -> Refusal | None:
 GATE = Gate(
     name=NAME,
     order=370,
-    describe="Pods on a node from which a pod was evicted less than `cooldown.node` ago.",
+    describe=(
+        "Pods on a node from which a pod was evicted less than `cooldown.node` ago; not where room is given back to a tenant, which "
+        "goes by requests."
+    ),
     check=check,
 )

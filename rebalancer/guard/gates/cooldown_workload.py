@@ -12,7 +12,7 @@ NAME = "cooldown-workload"
 def check(candidate: Candidate, scene: Scene) -> Refusal | None:
     ref = scene.state.workload_of(candidate.pod)
     streak = scene.streaks.get(ref) if ref is not None else None
-    if streak is None:
+    if streak is None or scene.reclaiming:
         return None
     cooldown = scene.spec.cooldown
     rest = rest_after(streak.moves, first_s=cooldown.workload, factor=cooldown.backoff, longest_s=cooldown.max)
@@ -32,7 +32,7 @@ GATE = Gate(
     order=360,
     describe=(
         "Pods of a workload that was moved less than `cooldown.workload` ago, times `cooldown.backoff` for each further "
-        "move within `cooldown.max`."
+        "move within `cooldown.max`. Not where room is given back to a tenant: nobody is chased by that, and budgets hold."
     ),
     check=check,
 )

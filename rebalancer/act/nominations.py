@@ -1,0 +1,63 @@
+"""Keep the room that is made for a pod that waits, until the pod is placed.
+
+A pod that is nominated for a node has its room kept by kube-scheduler from pods of its priority and below. But the scheduler takes the
+nomination away when it tries the pod while those that leave are still there, which every change of a pod may make it do; and the
+replacements of the evicted are created at once, and want the room as well. So after each eviction, and for a while after the last, it is
+seen to that the nomination stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from rebalancer.deadline import Deadline
+from rebalancer.errors import Interrupted, KubernetesError
+from rebalancer.kube.client import KubeClient
+from rebalancer.kube.gates import nominate, read_waiting
+from rebalancer.plan.model import Move, Plan
+
+HOLD_S = 20.0
+"""How long nominations are seen to after the last eviction, within the time that a move may take."""
+_LOOK_S = 0.1
+
+
+class Nominations:
+    """``hold_s``: how long they are seen to after the last eviction of a plan; 0 leaves them to the scheduler at once."""
+
+    def __init__(self, client: KubeClient, *, hold_s: float = HOLD_S) -> None:
+        self._client, self._hold_s = client, hold_s
+        self._kept: dict[str, Move] = {}
+        """By the uid of the pod that waits: one of the moves that make room for it."""
+        self._left = 0
+        """Moves that make room and have not come to their end."""
+
+    def begin(self, plan: Plan) -> None:
+        self._kept, self._left = {}, sum(move.makes_room_for is not None for move in plan.moves)
+
+    def nominate(self, move: Move, *, deadline: Deadline) -> None:
+        """Propose the node of the move to the pod that waits, if one does. Raises KubernetesError; Interrupted."""
+        waits = move.makes_room_for
+        if waits is not None:
+            nominate(self._client, namespace=waits.namespace, name=waits.name, uid=waits.uid, node=move.source, deadline=deadline)
+
+    def moved(self, move: Move, *, left: bool, deadline: Deadline) -> None:
+        """A move has come to its end; ``left``: its pod leaves the node. What the API server refuses here costs room, nothing else."""
+        if move.makes_room_for is None:
+            return
+        self._left -= 1
+        if left:
+            self._kept[move.makes_room_for.uid] = move
+        with contextlib.suppress(Interrupted, KubernetesError):
+            self._see_to_them(deadline)
+            until = deadline.at_most(self._hold_s)
+            while self._kept and not self._left and until.wait(_LOOK_S):
+                self._see_to_them(until)
+
+    def _see_to_them(self, deadline: Deadline) -> None:
+        for uid, move in list(self._kept.items()):
+            waits = move.makes_room_for
+            found = None if waits is None else read_waiting(self._client, namespace=waits.namespace, name=waits.name, deadline=deadline)
+            if found is None or found.metadata.uid != uid or found.spec.node_name:
+                del self._kept[uid]
+            elif found.status.nominated_node_name != move.source:
+                self.nominate(move, deadline=deadline)
