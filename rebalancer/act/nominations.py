@@ -2,8 +2,9 @@
 
 A pod that is nominated for a node has its room kept by kube-scheduler from pods of its priority and below. But the scheduler takes the
 nomination away when it tries the pod while those that leave are still there, which every change of a pod may make it do; and the
-replacements of the evicted are created at once, and want the room as well. So after each eviction, and for a while after the last, it is
-seen to that the nomination stands.
+replacements of the evicted are created at once, and want the room as well. So after each eviction it is seen to that the nomination stands,
+until the pod is placed, and only then is room made for the next: every pod that leaves makes the scheduler try all that wait, and two that
+are nominated for one node count against each other, so that neither gets the room of one.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from rebalancer.kube.client import KubeClient
 from rebalancer.kube.gates import nominate, read_waiting
 from rebalancer.plan.model import Move, Plan
 
-HOLD_S = 20.0
-"""How long nominations are seen to after the last eviction, within the time that a move may take."""
+HOLD_S = 40.0
+"""How long they are seen to after an eviction, within the deadline: pods have 30 s of grace to leave where nobody says otherwise."""
 _LOOK_S = 0.1
 
 
 class Nominations:
-    """``hold_s``: how long they are seen to after the last eviction of a plan; 0 leaves them to the scheduler at once."""
+    """``hold_s``: how long they are seen to after the last eviction of a plan; 0 leaves all of it to the scheduler, which is for clocks
+    that do not run by themselves."""
 
     def __init__(self, client: KubeClient, *, hold_s: float = HOLD_S) -> None:
         self._client, self._hold_s = client, hold_s
@@ -33,6 +35,16 @@ class Nominations:
 
     def begin(self, plan: Plan) -> None:
         self._kept, self._left = {}, sum(move.makes_room_for is not None for move in plan.moves)
+
+    def free(self, node: str, *, deadline: Deadline) -> bool:
+        """Wait for a while until whoever is nominated is placed. Whether nobody is nominated for the node any more.
+
+        Raises KubernetesError and Interrupted.
+        """
+        until = deadline.at_most(self._hold_s)
+        while self._hold_s and self._kept and until.wait(_LOOK_S):
+            self._see_to_them(until)
+        return not self._hold_s or all(move.source != node for move in self._kept.values())
 
     def nominate(self, move: Move, *, deadline: Deadline) -> None:
         """Propose the node of the move to the pod that waits, if one does. Raises KubernetesError; Interrupted."""
@@ -50,7 +62,7 @@ class Nominations:
         with contextlib.suppress(Interrupted, KubernetesError):
             self._see_to_them(deadline)
             until = deadline.at_most(self._hold_s)
-            while self._kept and not self._left and until.wait(_LOOK_S):
+            while self._hold_s and self._kept and not self._left and until.wait(_LOOK_S):
                 self._see_to_them(until)
 
     def _see_to_them(self, deadline: Deadline) -> None:

@@ -48,7 +48,9 @@ class Together:
             return None
         verdict = self._verdicts.get(bond)
         if verdict is None:
-            verdict = self._verdicts[bond] = self._tried(self._groups.get(bond, (move,)), deadline) or self._nominated(move, deadline)
+            moves = self._groups.get(bond, (move,))
+            verdict = self._room_taken(move, deadline) or self._tried(moves, deadline) or self._nominated(move, deadline)
+            self._verdicts[bond] = verdict
         result, why = verdict
         return Outcome(move, result, why) if why else None
 
@@ -71,6 +73,15 @@ class Together:
         room, pod = move.makes_room_for, f"{move.pod.namespace}/{move.pod.name}"
         in_vain = f"there is no room for {room.namespace}/{room.name}" if room is not None else f"gang {move.gang} would not move whole"
         self._verdicts[bond] = (Result.CHANGED, f"not tried: without {pod}, which stays, {in_vain}")
+
+    def _room_taken(self, move: Move, deadline: Deadline) -> tuple[Result, str] | None:
+        if move.makes_room_for is None:
+            return None
+        try:
+            free = self._nominations.free(move.source, deadline=deadline)
+        except KubernetesError as error:
+            return Result.FAILED, f"not tried: who waits for {move.source} cannot be read: {error}"
+        return None if free else (Result.CHANGED, f"not tried: another pod has not taken its room on {move.source} yet")
 
     def _tried(self, moves: tuple[Move, ...], deadline: Deadline) -> tuple[Result, str] | None:
         for move in moves:

@@ -10,7 +10,7 @@ from rebalancer.policy.quantities import Duration, Percent, Strict
 
 
 class Idle(Strict):
-    """When a pod counts as an idle holder of its GPUs, and what follows."""
+    """When a pod counts as an idle holder of its GPUs. Idle holders are reported; nobody is moved for it."""
 
     after: Duration = Field(default=1800.0, ge=300)
     """How long its devices, or its own kernels, must have been idle. It is also how far back exporters are asked."""
@@ -18,10 +18,6 @@ class Idle(Strict):
     """Percent of a device's time: what stayed under it for all of that time is idle."""
     cpu_below: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     """Cores: a notebook that uses more is not idle, whatever its GPU does, since somebody may be working in a terminal."""
-    action: Literal["report", "annotate"] = "report"
-    """``annotate``: in annotate and evict mode the pods also carry ``rebalancer.dev/gpu-use``, which says since when."""
-    stop_notebooks: bool = False
-    """In evict mode, Kubeflow notebooks that are idle holders are stopped by their own annotation; their volumes stay. Never evicted."""
 
 
 class Overuse(Strict):
@@ -29,8 +25,8 @@ class Overuse(Strict):
 
     above: Percent = 10
     """Percent of what it asked for that it may use beside it."""
-    action: Literal["report", "annotate", "move"] = "report"
-    """``annotate``: as for idle holders. ``move``: where the device is also nearly full, it is moved to where what it really uses fits, or,
-    where it cannot leave, its neighbours are; ahead of balancing, and by all gates."""
+    action: Literal["report", "move"] = "report"
+    """``move``: where the device is also nearly full, it is moved to where what it really uses fits, or, where it cannot leave, its
+    neighbours are; ahead of balancing, and by all gates."""
     device_above: Percent = 90
     """Percent of a device's memory in use from which ``move`` acts."""

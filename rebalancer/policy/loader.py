@@ -18,7 +18,7 @@ from rebalancer.policy.mistakes import Explain, ModelT, Told, failure_of, mistak
 from rebalancer.policy.model import API_VERSION, RebalancePolicy, Threshold
 from rebalancer.policy.timing import judge_timing
 
-KINDS = ("RebalancePolicy", "TenantQuotas")
+KINDS = ("RebalancePolicy", "TenantQuotas", "Prices")
 _HEADER = ("apiVersion", "kind", "spec")
 _MARKS = tuple(name for name, field in Threshold.model_fields.items() if field.is_required())
 

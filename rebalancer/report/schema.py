@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from rebalancer.plan.model import API_VERSION, Plan
+from rebalancer.report.accounting import AccountingReport
 from rebalancer.report.checks import CheckReport
 from rebalancer.report.demo import DemoResult
 from rebalancer.report.demo_tenants import TenantsDemoResult
@@ -46,6 +47,7 @@ def document_schemas() -> Mapping[str, Schema]:
         "check-report.schema.json": _schema(CheckReport),
         "simulation-report.schema.json": _schema(SimulationReport),
         "tenants-report.schema.json": _schema(TenantsReport),
+        "accounting-report.schema.json": _schema(AccountingReport),
         "tenants-demo-result.schema.json": _schema(TenantsDemoResult),
     }
 

@@ -79,27 +79,33 @@ def open_session(*, settings_file: Path | None, flags: Mapping[str, object], env
 @contextmanager
 def connected(session: Session) -> Iterator[Connections]:
     """Clients for the API server and Prometheus that the settings name. Raises SettingsError; nothing is sent yet."""
+    session.settings.require_prometheus_url()
+    with kubernetes_client(session) as client, connected_prometheus(session) as prometheus:
+        yield Connections(client, prometheus)
+
+
+@contextmanager
+def connected_prometheus(session: Session) -> Iterator[Prometheus]:
+    """Prometheus alone, for what needs no API server. Raises SettingsError; nothing is sent yet."""
     settings = session.settings
-    url = settings.require_prometheus_url()
-    with kubernetes_client(session) as client:
-        prometheus = Prometheus(
-            PrometheusAccess(
-                url=url,
-                timeout_s=settings.prometheus.timeout,
-                ca_file=settings.prometheus.ca_file,
-                token_file=settings.prometheus.token_file,
-                basic_auth_file=settings.prometheus.basic_auth_file,
-                headers=settings.prometheus.header_values(),
-                parameters=settings.prometheus.parameters,
-                recording_rules=settings.prometheus.recording_rules,
-                max_in_flight=settings.prometheus.max_in_flight,
-                insecure_skip_verify=settings.prometheus.insecure_skip_verify,
-            )
+    prometheus = Prometheus(
+        PrometheusAccess(
+            url=settings.require_prometheus_url(),
+            timeout_s=settings.prometheus.timeout,
+            ca_file=settings.prometheus.ca_file,
+            token_file=settings.prometheus.token_file,
+            basic_auth_file=settings.prometheus.basic_auth_file,
+            headers=settings.prometheus.header_values(),
+            parameters=settings.prometheus.parameters,
+            recording_rules=settings.prometheus.recording_rules,
+            max_in_flight=settings.prometheus.max_in_flight,
+            insecure_skip_verify=settings.prometheus.insecure_skip_verify,
         )
-        try:
-            yield Connections(client, prometheus)
-        finally:
-            prometheus.close()
+    )
+    try:
+        yield prometheus
+    finally:
+        prometheus.close()
 
 
 @contextmanager
