@@ -129,7 +129,7 @@ def roles_for(
         roles.append(Role("evict", (Right("create", "", "pods", "eviction"),)))
         if spec.steering.hints:
             roles.append(Role("hint", hinting_rights()))
-        if spec.reclaim.enabled:
+        if spec.reclaim.enabled or spec.defragment.enabled:
             roles.append(Role("nominate", (Right("patch", "", "pods", "status"),)))
         if spec.events:
             roles.append(Role("tell", (Right("create", "events.k8s.io", "events"),)))

@@ -9,7 +9,6 @@ import yaml
 
 from rebalancer.cli.main import run
 from rebalancer.policy.model import Mode, Spec, Steering
-from rebalancer.policy.reclaim import Reclaim
 from rebalancer.runtime.rights import Right, roles_for
 from tests.deploy.charts import ROOT, kustomized, objects, of_kind
 
@@ -71,12 +70,17 @@ def test_the_overlays_grant_every_right_that_the_mode_uses_and_no_other(overlay:
     assert rights <= widened(wanted)
 
 
+@pytest.mark.parametrize("method", ["reclaim", "defragment"])
 @pytest.mark.parametrize("mode", list(Mode))
-def test_the_chart_lets_pods_be_nominated_where_the_policy_reclaims(mode: Mode) -> None:
+def test_the_chart_lets_pods_be_nominated_where_the_policy_makes_room_for_them(mode: Mode, method: str) -> None:
     """In evict mode, and fenced: of the status of pods nothing but that."""
-    rendered = objects(f"mode={mode.value}", "policy.spec.reclaim.enabled=true")
+    rendered = objects(f"mode={mode.value}", f"policy.spec.{method}.enabled=true")
     roles = roles_for(
-        Spec(reclaim=Reclaim(enabled=True)), mode, namespace="ops", lease="release-rebalancer", memory="release-rebalancer-state"
+        Spec.model_validate({method: {"enabled": True}}),
+        mode,
+        namespace="ops",
+        lease="release-rebalancer",
+        memory="release-rebalancer-state",
     )
     assert granted(rendered) == {(right.group, right.path, right.verb, right.name) for role in roles for right in role.rights}
     fenced = [rule for d in of_kind(rendered, "ValidatingAdmissionPolicy") for rule in d["spec"]["matchConstraints"]["resourceRules"]]
