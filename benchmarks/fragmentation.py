@@ -1,6 +1,6 @@
 """What is lost of free GPUs, and who gets in after all: `python -m benchmarks.fragmentation --traces DIR`, or `make fragmentation`.
 
-    python -m benchmarks.fragmentation --traces DIR [--nodes N] [--seed N] [--write benchmarks/FRAGMENTATION.md]
+    python -m benchmarks.fragmentation --traces DIR [--nodes N] [--seed N ...] [--write benchmarks/FRAGMENTATION.md]
 
 A fleet from the openb trace is filled; then pods wait. Everybody begins with the same fleet. Nothing here judges.
 """
@@ -22,13 +22,16 @@ from rebalancer.detect.classify import detect
 from rebalancer.plan.defragment import Defragment
 from rebalancer.plan.planner import decide
 from rebalancer.policy.defragment import Defragment as Rules
+from rebalancer.policy.gpu import Gpu
 from rebalancer.policy.model import Budgets, Mode, RebalancePolicy, Spec
 from rebalancer.state.history import NOTHING_HAPPENED
 
 RATIO = 0.05
-ROUNDS = 40
+ROUNDS = 70
 """Plans of this project at most, one pod helped by each."""
 GENEROUS = Budgets(total=100_000, per_node=100, per_namespace=100_000)
+BY_REQUEST = Gpu(same_model=False, unmeasured="by-request")
+"""What the others go by as well: the trace measures no memory of devices, and its pods name the models that they need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,6 @@ class Row:
     lost: float
     free: float
     waiting: int
-    waiting_gpus: float
     moves: int
     homeless: int
     """Pods that were taken out and found no place."""
@@ -49,40 +51,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.fragmentation")
     parser.add_argument("--traces", type=Path, default=Path(os.environ.get("REBALANCER_TRACES", "traces")))
     parser.add_argument("--nodes", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--seed", type=int, nargs="+", default=[7, 8, 9])
     parser.add_argument("--write", type=Path)
     options = parser.parse_args(given)
     if not (options.traces / "openb_pod_list_default.csv").is_file():
         print(f"skipped: no openb_pod_list_default.csv in {options.traces}; name its directory by --traces", file=sys.stderr)
         return 0
-    fleet = read_fleet(options.traces, nodes=options.nodes, seed=options.seed)
-    waiting = fill(fleet, allocated=0.97, most_waiting=60)
-    rows = compete(fleet, waiting)
-    filled = f"{len(fleet.machines)} nodes, {fleet.devices} GPUs, {len(fleet.places)} pods, {1 - fleet.free / fleet.devices:.1%} given away"
-    page = "\n".join([f"{filled}, {len(waiting)} pods wait; seed {options.seed}; {this_machine()}", "", *table(rows)])
+    machine = this_machine()
+    lines = [f"- machine: {machine.processor}, {machine.cores} cores, {machine.system}; Python {machine.python}, numpy {machine.numpy}"]
+    for seed in options.seed:
+        fleet = read_fleet(options.traces, nodes=options.nodes, seed=seed)
+        waiting = fill(fleet, allocated=0.97, most_waiting=60)
+        given_away = f"{1 - fleet.free / fleet.devices:.1%} of them given away"
+        lines += ["", f"## Seed {seed}", ""]
+        lines += [
+            f"{len(fleet.machines)} nodes, {fleet.devices:,} GPUs, {given_away}, {len(fleet.places):,} pods; {len(waiting)} pods wait.",
+            "",
+        ]
+        lines += table(compete(fleet, waiting))
+    page = "\n".join(lines)
     print(page)
     if options.write is not None:
-        options.write.write_text(f"# GPU fragmentation\n\n{__doc__.split(chr(10) * 2)[2].strip()}\n\n{page}\n\n{LEGEND}", encoding="utf-8")
+        options.write.write_text(f"# GPU fragmentation\n\n{ABOUT}\n{page}\n", encoding="utf-8")
     return 0
 
 
-LEGEND = """Lost: free parts of GPUs that typical pods cannot use (FGD measure), in devices. The two baselines take out at most 5 % of the
-pods by what their leaving does to the node they leave, and the stock scheduler places them again, after the pods that wait have had their
-turn. `defragment` plans with generous budgets, a plan for each pod that waits, until it has nothing to propose or 40 plans were made. GPU
-use is taken from requests here; CPU and memory use are fixed parts of what was asked for.
+ABOUT = """A fleet of nodes, drawn from the openb trace, is filled by the stock scheduler's scores; then pods wait. Everybody begins with
+the same fleet. This file is written by
+
+    python -m benchmarks.fragmentation --traces DIR --write benchmarks/FRAGMENTATION.md
+
+- **GPUs lost**: free parts of GPUs that typical pods cannot use, by the FGD measure, in devices.
+- **Wait in the end**: pods that waited and got no place, and pods that were taken out for them and found none.
+- `fragOnePod` and `fragMultiPod` take out at most 5 % of the pods by what their leaving does to the node they leave; the stock scheduler
+  places them again, after the pods that wait have had their turn. They never ask whether there is another place.
+- `defragment` is this project's method, with generous budgets and at most four moves for one waiting pod: a plan for each pod that waits.
+  A pod makes way only if it has another place, so nobody is left without one.
+- GPU use is taken from requests, CPU and memory use are fixed parts of what was asked for: the trace has none. So the policy is
+  `gpu: {sameModel: false, unmeasured: by-request}` here, which are the terms of the others.
+- Seconds are of all plans together.
+
 """
 
 
 def compete(fleet: Fleet, waiting: list[int]) -> list[Row]:
     measure = fleet.measure()
     rows = []
-    for name in ("nothing", "fragOnePod", "fragMultiPod", "defragment"):
+    for name in ("nothing done", "fragOnePod", "fragMultiPod", "defragment"):
         print(f"{name} ...", file=sys.stderr, flush=True)
         own, left, began = fleet.copy(), list(waiting), time.perf_counter()
         moves, homeless = 0, 0
         if name == "defragment":
             moves = _defragment(own, left)
-        elif name != "nothing":
+        elif name != "nothing done":
             choose = frag_one_pod if name == "fragOnePod" else frag_multi_pod
             victims = choose(own, measure, ratio=RATIO)
             for row in victims:
@@ -95,7 +116,7 @@ def compete(fleet: Fleet, waiting: list[int]) -> list[Row]:
 
 def _defragment(fleet: Fleet, waiting: list[int]) -> int:
     """Carry out plans; how many moves it took."""
-    policy = RebalancePolicy(spec=Spec(defragment=Rules(enabled=True, max_moves=4), budgets=GENEROUS))
+    policy = RebalancePolicy(spec=Spec(defragment=Rules(enabled=True, max_moves=4), budgets=GENEROUS, gpu=BY_REQUEST))
     moves, by_name = 0, {ask.name: row for row, ask in enumerate(fleet.asks)}
     node = {machine.name: row for row, machine in enumerate(fleet.machines)}
     vain: set[int] = set()
@@ -127,21 +148,19 @@ def _defragment(fleet: Fleet, waiting: list[int]) -> int:
 
 def _row(name: str, fleet: Fleet, waiting: list[int], measure: Measure, moves: int, homeless: int, seconds: float) -> Row:
     lost = float(measure.of(fleet.cpu, fleet.left).sum())
-    gpus = sum(fleet.asks[row].devices * fleet.asks[row].share for row in waiting)
-    return Row(name, lost, fleet.free, len(waiting), gpus, moves, homeless, seconds)
+    return Row(name, lost, fleet.free, len(waiting), moves, homeless, seconds)
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    head = ("", "GPUs lost", "GPUs free", "pods still waiting", "GPUs they ask for", "moves", "moved without a place", "seconds")
+    head = ("", "GPUs lost", "GPUs free", "wait in the end", "of them taken out", "moves", "seconds")
     cells = [
         (
             row.name,
             f"{row.lost:.1f}",
             f"{row.free:.1f}",
-            str(row.waiting),
-            f"{row.waiting_gpus:.1f}",
-            str(row.moves),
+            str(row.waiting + row.homeless),
             str(row.homeless),
+            str(row.moves),
             f"{row.seconds:.0f}",
         )
         for row in rows

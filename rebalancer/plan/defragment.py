@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from rebalancer.plan.method import Bench, Proposal, ProposedMove
 from rebalancer.plan.relieve import not_a_source
 from rebalancer.plan.room import where_it_fits, without
 from rebalancer.policy.defragment import Defragment as Rules
-from rebalancer.state.arrays import FloatArray, IntArray
+from rebalancer.state.arrays import IntArray
 from rebalancer.state.cluster import ClusterState
 from rebalancer.state.ledger import on_a_node
 from rebalancer.state.tables import Phase
@@ -33,15 +33,12 @@ from rebalancer.units import format_duration
 
 WAITING_TRIED = 5
 """Pods that wait of which one plan tries to help one."""
-NODES_LOOKED_AT = 50
-"""Nodes of which it is asked which pods have another place, those first that lack least."""
-NODES_TRIED = 5
-"""Of these, nodes where such pods together could make room, which are tried."""
 PODS_TRIED = 10
-"""Pods of a node of which sets are made, the smallest first."""
-SETS_TRIED = 12
-"""Sets of pods of a node that the filters and the predicted landings are asked about."""
-EPSILON = 1e-9
+"""Pods of a node of which sets are made: half those that ask for the fewest devices, which are tried first, half for the most."""
+SETS_TRIED = 60
+"""Sets of pods of each node that the filters are asked about: all of one pod and of two."""
+CHAINS_TRIED = 30
+"""Sets that would make room, whose pods are then moved aside on trial."""
 
 
 @dataclass(slots=True)
@@ -74,24 +71,17 @@ class Defragment:
         if not everywhere.any():
             progress.denied.append(f"{_waits(state, pod)}, and would fit on no node without the {len(candidates)} pods that may be moved")
             return ()
-        at: IntArray = state.pods.node[candidates]
-        on = {node: [candidates[place] for place in np.flatnonzero(at == node).tolist()] for node in np.unique(at[everywhere[at]]).tolist()}
-        free, last = _free(state), ""
-        need = np.nan_to_num(state.pods.incoming_request[pod], nan=np.inf)
-        tried = 0
-        for node in sorted(on, key=lambda node: (_lacks(free[node], need), state.nodes.names[node]))[:NODES_LOOKED_AT]:
-            others = [each for each in on[node] if _has_a_place(bench, each, node)]
-            sets = list(_sets(state, others, free[node], need, most=rules.max_moves))
-            tried += bool(sets)
-            if tried > NODES_TRIED:
+        last, tried = "", 0
+        for node, chosen in _sets_that_make_room(bench, pod, candidates, most=rules.max_moves):
+            if not all(_has_a_place(bench, each, node) for each in chosen):
+                continue
+            tried += 1
+            if tried > CHAINS_TRIED:
                 break
-            for chosen in sets:
-                if not where_it_fits(without(state, chosen), pod, gpu=gpu)[node]:
-                    continue
-                moves = move_aside(bench, chosen, pod, node, reason=_reason(state, pod, node, len(chosen)))
-                if not isinstance(moves, str):
-                    return moves
-                last = moves
+            moves = move_aside(bench, chosen, pod, node, reason=_reason(state, pod, node, len(chosen)))
+            if not isinstance(moves, str):
+                return moves
+            last = moves
         most = f"no {rules.max_moves} pods or fewer that leave one node would make room for it"
         progress.denied.append(f"{_waits(state, pod)}, and {last or most}")
         return ()
@@ -158,24 +148,29 @@ def _candidates(bench: Bench, waits: int, progress: _Progress) -> list[int]:
     return found
 
 
-def _sets(state: ClusterState, pods: list[int], free: FloatArray, need: FloatArray, *, most: int) -> Iterator[tuple[int, ...]]:
-    """Sets of pods without which sums say that there is room: the fewest pods first, then those that ask for least."""
-    own = sorted(pods, key=lambda pod: (_size(state, pod), state.pod_name(pod)))[:PODS_TRIED]
-    shown = 0
-    for count in range(1, min(most, len(own)) + 1):
-        for chosen in combinations(own, count):
-            if (free + state.pods.request[list(chosen)].sum(axis=0) >= need - EPSILON).all():
-                yield chosen
-                shown += 1
-                if shown == SETS_TRIED:
-                    return
+def _sets_that_make_room(bench: Bench, waits: int, candidates: list[int], *, most: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Nodes and pods of them without which the waiting pod fits there: the fewest pods first, then those that ask for least.
+
+    One question to all filters is about one set of each node: no node sees what is taken off another.
+    """
+    state = bench.scene.state
+    at: IntArray = state.pods.node[candidates]
+    own = {node: [candidates[place] for place in np.flatnonzero(at == node).tolist()] for node in np.unique(at).tolist()}
+    by_size = {node: _outermost(sorted(pods, key=lambda pod: (_size(state, pod), state.pod_name(pod)))) for node, pods in own.items()}
+    places = (chosen for count in range(1, most + 1) for chosen in combinations(range(PODS_TRIED), count))
+    for chosen in islice(places, SETS_TRIED):
+        sets = {node: tuple(pods[place] for place in chosen) for node, pods in by_size.items() if len(pods) > chosen[-1]}
+        if not sets:
+            continue
+        fits = where_it_fits(without(state, [pod for pods in sets.values() for pod in pods]), waits, gpu=bench.scene.spec.gpu)
+        found = [(sum(_size(state, pod) for pod in pods), state.nodes.names[node], node) for node, pods in sets.items() if fits[node]]
+        for _, _, node in sorted(found):
+            yield node, sets[node]
 
 
-def _lacks(free: FloatArray, need: FloatArray) -> float:
-    """How much of what is needed is not free, by the scarcest; each by its part."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts = np.where(need > 0, (need - free) / need, 0.0)
-    return float(np.max(parts, initial=0.0))
+def _outermost(pods: list[int]) -> list[int]:
+    half = PODS_TRIED // 2
+    return pods if len(pods) <= PODS_TRIED else [*pods[:half], *pods[-half:]]
 
 
 def _has_a_place(bench: Bench, pod: int, source: int) -> bool:
@@ -188,14 +183,6 @@ def _has_a_place(bench: Bench, pod: int, source: int) -> bool:
 def _size(state: ClusterState, pod: int) -> float:
     """Devices that it asks for, as far as that is known."""
     return float(np.nansum([ask.gpus if ask.gpus == ask.gpus else ask.devices for ask in state.gpus.asks_of(pod)]))
-
-
-def _free(state: ClusterState) -> FloatArray:
-    """(nodes, resources): allocatable less the requests of the pods that are there; -infinity where one is not known."""
-    pods, rows = state.pods, np.flatnonzero(on_a_node(state))
-    total = np.zeros(state.nodes.allocatable.shape)
-    np.add.at(total, pods.node[rows], pods.request[rows])
-    return np.nan_to_num(state.nodes.allocatable - total, nan=-np.inf)
 
 
 def _reason(state: ClusterState, pod: int, node: int, count: int) -> str:

@@ -16,7 +16,7 @@ from rebalancer.simulate.world import START
 from tests.faults.breaking import LeaseStolen, Prometheus
 from tests.faults.hamlet import MOVABLE
 from tests.faults.table import Meets, Moves, Row
-from tests.faults.trial import ELECTED, ONCE, Patience, Served, Trial, trial
+from tests.faults.trial import ELECTED, ONCE, WATCHING, Patience, Served, Trial, trial
 from tests.support.embedded import bare_environment
 
 LEADS = (Meets.LEADING, Meets.CAMPAIGNING)
@@ -62,7 +62,8 @@ def meet(row: Row, folder: Path) -> Seen:
             if row.meets in LEADS:
                 here.leading()
             seen.during = here.evicted[before:] if seen.before_restart is None else seen.before_restart
-            seen.cycles = _cure(here, served, most=row.expect.cured_in)
+            pause_s = WATCHING.backoff.ceiling_s + 0.2 if row.meets is Meets.WATCHING else 0.0
+            seen.cycles = _cure(here, served, most=row.expect.cured_in, pause_s=pause_s)
             seen.hear("\n".join(served.lines()))
         if row.meets is Meets.BOTH and row.expect.moves is Moves.ALL and seen.status is None:
             _command(row, here, seen)
@@ -132,9 +133,11 @@ def _killed(row: Row, here: Trial) -> list[str]:
     return evicted
 
 
-def _cure(here: Trial, served: Served, *, most: int) -> int | None:
+def _cure(here: Trial, served: Served, *, most: int, pause_s: float) -> int | None:
+    """``pause_s``: real seconds before each cycle, in which a watch that was cut comes back: the clock of the world does not drive it."""
     for number in range(1, most + 1):
         here.pass_time()
+        time.sleep(pause_s)
         served.cycle()
         if _well(here):
             return number

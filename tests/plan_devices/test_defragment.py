@@ -17,9 +17,9 @@ from rebalancer.state.cluster import ClusterState
 from rebalancer.state.history import NOTHING_HAPPENED
 from rebalancer.state.tables import Phase
 from tests.plan.deciding import moved, planned
-from tests.plan_devices.test_moves import machine, spec, state_of, worker
+from tests.plan_devices.test_moves import GI, machine, shared, sharer, spec, state_of, worker
 from tests.support.builder import PodSpec, pod
-from tests.support.gpus import gpu, whole
+from tests.support.gpus import gpu, memory_of, whole
 
 ON = Defragment(enabled=True)
 
@@ -102,6 +102,17 @@ def test_budgets_that_allow_a_part_allow_nothing() -> None:
 def test_nobody_of_a_higher_priority_makes_way() -> None:
     """The room could not be kept from its replacement."""
     assert planned(fleet(("n0", 0), ("n1", 0), pending=waits(priority=-10)), rules()).moves == ()
+
+
+def test_who_helps_is_found_among_many_small_ones_where_no_resource_counts_devices() -> None:
+    """Twelve pods share one device and leave 4 GiB, one of 10 GiB is on the next: it goes, since 16 GiB - 4 GiB are asked for."""
+    small = [sharer(f"small-{number:02}", "n0", asks=GI, memory=GI, busy=0.01) for number in range(12)]
+    large = sharer("large", "n0", asks=10 * GI, memory=GI, busy=0.01, place=1)
+    other = sharer("other", "n1", asks=5 * GI, memory=GI, busy=0.01)
+    big = pod("big", workload="big", phase=Phase.PENDING, age_s=3600, gpu=memory_of(12 * GI))
+    devices = machine("n0", shared(), shared(), busy=0.1, count=0), machine("n1", shared(), busy=0.1, count=0)
+    plan = planned(state_of(list(devices), [*small, large, other, big]), rules())
+    assert (plan.method, moved(plan), [move.destination for move in plan.moves]) == ("defragment", ["large"], ["n1"])
 
 
 def still(plan: Plan, state: ClusterState) -> tuple[list[str], list[str]]:
