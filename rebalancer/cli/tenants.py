@@ -12,6 +12,7 @@ from rebalancer.cli.options import Context, Kubeconfig, NoColor, Output, PolicyF
 from rebalancer.cli.output import print_document, print_text
 from rebalancer.cli.progress import showing
 from rebalancer.cli.tenants_import import import_quotas
+from rebalancer.cli.tenants_simulate import simulate
 from rebalancer.cli.tenants_validate import validate
 from rebalancer.report.registry import Format
 
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command("explain")(explain)
     group.command("import")(import_quotas)
     group.command("validate")(validate)
+    group.command("simulate")(simulate)
     app.add_typer(group, name="tenants")
 
 

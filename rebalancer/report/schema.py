@@ -23,6 +23,7 @@ from rebalancer.report.gpus import GpusReport
 from rebalancer.report.simulation import SimulationReport
 from rebalancer.report.skew import SkewReport
 from rebalancer.report.tenants import TenantsReport
+from rebalancer.report.tenants_change import TenantsChangeReport
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, object]
@@ -47,6 +48,7 @@ def document_schemas() -> Mapping[str, Schema]:
         "check-report.schema.json": _schema(CheckReport),
         "simulation-report.schema.json": _schema(SimulationReport),
         "tenants-report.schema.json": _schema(TenantsReport),
+        "tenants-change-report.schema.json": _schema(TenantsChangeReport),
         "accounting-report.schema.json": _schema(AccountingReport),
         "tenants-demo-result.schema.json": _schema(TenantsDemoResult),
     }

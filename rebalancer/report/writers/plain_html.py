@@ -16,6 +16,7 @@ from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, render, writer
 from rebalancer.report.skew import SkewReport
 from rebalancer.report.tenants import TenantsReport
+from rebalancer.report.tenants_change import TenantsChangeReport
 
 
 def _table_page(document: msgspec.Struct, page: Page, _: Format) -> str:
@@ -29,5 +30,6 @@ demo_page = writer(DemoResult, Format.HTML)(_table_page)
 comparison_page = writer(DemoComparison, Format.HTML)(_table_page)
 skew_page = writer(SkewReport, Format.HTML)(_table_page)
 tenants_page = writer(TenantsReport, Format.HTML)(_table_page)
+tenants_change_page = writer(TenantsChangeReport, Format.HTML)(_table_page)
 gpus_page = writer(GpusReport, Format.HTML)(_table_page)
 explanation_page = writer(Explanation, Format.HTML)(_table_page)

@@ -74,7 +74,7 @@ def _matters(one: TenantResource) -> bool:
 
 def _resource(sheet: Sheet, report: TenantsReport, resource: str, *, page: Page) -> None:
     capacity = report.capacity[resource]
-    sheet.title(f"{resource} ({_amount(resource, capacity)} in the cluster)")
+    sheet.title(f"{resource} ({amount(resource, capacity)} in the cluster)")
     heads = ("HELD", "USED", "PENDING", "GUARANTEED", "ENTITLED", "BORROWED", "WASTED")
     columns = (Column("TENANT"), Column("OF THE CLUSTER"), *(Column(head, right=True) for head in heads))
     most = max([capacity, *(one.resources[resource].requested or 0.0 for one in report.tenants)])
@@ -85,7 +85,7 @@ def _resource(sheet: Sheet, report: TenantsReport, resource: str, *, page: Page)
         values = (one.requested, one.used, one.pending, one.guaranteed, one.entitled, one.borrowed, one.wasted)
         style = "red" if below else ""
         rows.append(
-            Row((Cell(_name(tenant), style), _bar(one, most, ascii_only=page.ascii), *(_amount(resource, value) for value in values)))
+            Row((Cell(_name(tenant), style), _bar(one, most, ascii_only=page.ascii), *(amount(resource, value) for value in values)))
         )
     sheet.grid(columns, rows)
 
@@ -102,7 +102,8 @@ def _bar(one: TenantResource, most: float, *, ascii_only: bool) -> str:
     return "".join(cells).rstrip()
 
 
-def _amount(resource: str, value: float | None) -> str:
+def amount(resource: str, value: float | None) -> str:
+    """As people count it: cores, bytes with a unit, devices."""
     if value is None:
         return "?"
     if resource == "cpu":
@@ -142,7 +143,7 @@ def explained(report: TenantsReport, name: str) -> list[str]:
 
 def _sentence(resource: str, one: TenantResource) -> str:
     def shown(value: float | None) -> str:
-        return "an unknown amount" if value is None else _amount(resource, value)
+        return "an unknown amount" if value is None else amount(resource, value)
 
     words = (
         f"{resource}: holds {shown(one.requested)} of {shown(one.guaranteed)} guaranteed and {shown(one.entitled)} that it is entitled to"
