@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 
 import numpy as np
 
@@ -35,8 +35,8 @@ WAITING_TRIED = 5
 """Pods that wait of which one plan tries to help one."""
 PODS_TRIED = 10
 """Pods of a node of which sets are made: half those that ask for the fewest devices, which are tried first, half for the most."""
-SETS_TRIED = 60
-"""Sets of pods of each node that the filters are asked about: all of one pod and of two."""
+SETS_TRIED = 45
+"""Sets of each size, of the pods of each node, that the filters are asked about: all of one pod and of two, part of the larger ones."""
 CHAINS_TRIED = 30
 """Sets that would make room, whose pods are then moved aside on trial."""
 
@@ -82,7 +82,7 @@ class Defragment:
             if not isinstance(moves, str):
                 return moves
             last = moves
-        most = f"no {rules.max_moves} pods or fewer that leave one node would make room for it"
+        most = f"no {rules.max_moves} pods or fewer of one node were found that would make room for it"
         progress.denied.append(f"{_waits(state, pod)}, and {last or most}")
         return ()
 
@@ -157,8 +157,7 @@ def _sets_that_make_room(bench: Bench, waits: int, candidates: list[int], *, mos
     at: IntArray = state.pods.node[candidates]
     own = {node: [candidates[place] for place in np.flatnonzero(at == node).tolist()] for node in np.unique(at).tolist()}
     by_size = {node: _outermost(sorted(pods, key=lambda pod: (_size(state, pod), state.pod_name(pod)))) for node, pods in own.items()}
-    places = (chosen for count in range(1, most + 1) for chosen in combinations(range(PODS_TRIED), count))
-    for chosen in islice(places, SETS_TRIED):
+    for chosen in chain.from_iterable(islice(combinations(range(PODS_TRIED), count), SETS_TRIED) for count in range(1, most + 1)):
         sets = {node: tuple(pods[place] for place in chosen) for node, pods in by_size.items() if len(pods) > chosen[-1]}
         if not sets:
             continue
