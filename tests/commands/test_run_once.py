@@ -110,8 +110,12 @@ def test_annotations_and_taints_are_gone_after_cleanup(cluster: Stage) -> None:
 
 
 def test_the_next_cycle_takes_the_taints_off_when_the_nodes_are_cool(cluster: Stage) -> None:
-    """Also in a new process, which did not put them there."""
+    """Also in a new process, which did not put them there. The world begins now, so a node may stay warm for some of its waves."""
     cluster.run("run", "--once", "--mode", "evict").ended(0)
-    cluster.cluster.advance(900.0)
-    cluster.run("run", "--once", "--mode", "evict").ended(0)
+    assert tainted(cluster)
+    for _ in range(12):
+        cluster.cluster.advance(900.0)
+        cluster.run("run", "--once", "--mode", "evict").ended(0)
+        if not tainted(cluster):
+            return
     assert tainted(cluster) == []
