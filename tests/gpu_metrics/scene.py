@@ -71,6 +71,9 @@ def _gpu_node(name: str, resource: str, count: int, **labels: str) -> Json:
 
 def nodes() -> list[Json]:
     hami = json.dumps([{"id": "GPU-h0", "index": 0, "count": 10, "devmem": 16384, "type": "Tesla V100", "health": True}])
+    older = json.dumps(
+        [{"id": f"GPU-o{row}", "index": row, "count": 10, "devmem": 16384, "type": "Tesla V100", "health": True} for row in range(4)]
+    )
     return [
         _gpu_node("old", "nvidia.com/gpu", 2, gpu_product="NVIDIA-A100-SXM4-40GB", gpu_count="2", gpu_memory="40960"),
         _gpu_node(
@@ -86,8 +89,23 @@ def nodes() -> list[Json]:
         _gpu_node("mig", "nvidia.com/mig-3g.20gb", 2, gpu_product="NVIDIA-A100-SXM4-40GB", mig_strategy="mixed"),
         node("hami", extended={"nvidia.com/gpu": "10"}, annotations={"hami.io/node-nvidia-register": hami}),
         _gpu_node("silent", "nvidia.com/gpu", 1, gpu_product="Tesla-T4", gpu_count="1", gpu_memory="15360"),
+        _gpu_node("amd", "amd.com/gpu", 2),
+        _gpu_node("parts", "amd.com/cpx_nps4", 4),
+        node("older", extended={"nvidia.com/gpu": "40"}, annotations={"hami.io/node-nvidia-register": older}),
+        _gpu_node("local", "nvidia.com/gpu", 1, gpu_product="Tesla-T4", gpu_count="1", gpu_memory="15360"),
         node("plain"),
     ]
+
+
+ON_OLDER = {"zero-1": (0,), "zero-2": (0,), "above": (1,), "below": (1,), "both": (2, 3)}
+"""Cards of each pod on the node ``older``."""
+
+
+def _on_older(name: str, *cards: int) -> Json:
+    given = "".join(f"GPU-o{card},NVIDIA,4000,30:" for card in cards)
+    annotations = {"hami.io/vgpu-node": "older", "hami.io/bind-phase": "success", "hami.io/vgpu-devices-allocated": f"{given};"}
+    asks = {"nvidia.com/gpu": str(len(cards)), "nvidia.com/gpumem": "4000"}
+    return gpu_pod(name, asks, on="older", namespace="ml", annotations=annotations)
 
 
 def pods() -> list[Json]:
@@ -110,19 +128,23 @@ def pods() -> list[Json]:
             for name, text in given.items()
         ),
         gpu_pod("unheard", one, on="silent", namespace="ml"),
+        *(_on_older(name, *cards) for name, cards in ON_OLDER.items()),
+        gpu_pod("instinct", {"amd.com/gpu": "1"}, on="amd", namespace="ml"),
+        gpu_pod("dcgm-exporter-y", {}, on="local", namespace="gpu-operator"),
         gpu_pod("dcgm-exporter-x", {}, on="new", namespace="gpu-operator"),
     ]
 
 
 @contextmanager
 def scraping(folder: Path) -> Iterator[PrometheusServer]:
-    """``dcgm-4-shared`` is scraped as the chart does by default: the target's namespace and pod win."""
+    """Some are scraped as the chart does by default: the target's namespace and pod win."""
     with ExitStack() as stack:
         targets = {}
         for file in sorted(EXPOSITIONS.glob("*.prom")):
             exporter = stack.enter_context(TestExporter(lambda file=file: file.read_text(encoding="utf-8")))  # type: ignore[misc]
             targets[file.stem] = [exporter.address]
-        dishonoured = {"dcgm-4-shared": {"namespace": "gpu-operator", "pod": "dcgm-exporter-x", "container": "exporter"}}
+        exporters = {"dcgm-4-shared": "dcgm-exporter-x", "dcgm-localhost": "dcgm-exporter-y"}
+        dishonoured = {name: {"namespace": "gpu-operator", "pod": pod, "container": "exporter"} for name, pod in exporters.items()}
         yield stack.enter_context(PrometheusServer(folder, targets=targets, dishonoured=dishonoured))
 
 
@@ -135,7 +157,7 @@ def looked(server: PrometheusServer) -> Scene:
             asking = Asking(connected, directory=node_directory(objects), at=time.time(), deadline=Deadline.after(60))
             asks = frozenset((each.metadata.namespace, each.metadata.name) for each in objects.pods if each.metadata.namespace == "ml")
             samples = read_gpu_samples(asking, spec=SPEC, asking_pods=asks)
-            if len(samples.sightings.devices) >= 10 and len(samples.shapes) >= 2:
+            if len(samples.sightings.devices) >= 12 and len(samples.shapes) >= 3:
                 break
             time.sleep(0.1)
     finally:

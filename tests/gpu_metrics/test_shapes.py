@@ -74,7 +74,7 @@ def test_g1_values_of_processes_are_measurements(scene: Scene) -> None:
     assert scene.busy("GPU-b3") == pytest.approx(0.7)
 
 
-def test_zeros_of_all_sharers_of_a_busy_device_are_not_idleness(scene: Scene) -> None:
+def test_g11_zeros_of_all_sharers_of_a_busy_device_are_not_idleness(scene: Scene) -> None:
     """The exporter could not see the processes."""
     use = scene.state.gpus.held_use
     rows = [scene.pair("blind-1"), scene.pair("blind-2")]
@@ -144,4 +144,48 @@ def test_g18_a_node_without_gpus_has_nothing_to_do_with_it(scene: Scene) -> None
 
 def test_what_was_found_is_said(scene: Scene) -> None:
     """By exporter, with how it names nodes and pods."""
-    assert [shape.split(":")[0] for shape in scene.samples.shapes] == ["dcgm-exporter", "HAMi"]
+    assert [shape.split(":")[0] for shape in scene.samples.shapes] == [
+        "dcgm-exporter",
+        "HAMi",
+        "AMD device-metrics-exporter",
+    ]
+
+
+def test_g9_a_host_name_that_names_no_node_gives_way_to_the_pod_that_was_scraped(scene: Scene) -> None:
+    """localhost is no node; the exporter's pod is on one."""
+    assert scene.busy("GPU-l0") == pytest.approx(0.35)
+    assert scene.node_usage("local") == pytest.approx(0.35)
+
+
+def test_g9_a_device_that_no_way_places_is_reported_with_its_labels(scene: Scene) -> None:
+    """It is in no table, and its labels are told."""
+    assert "GPU-n0" not in scene.state.gpus.devices.uuids
+    (note,) = [note for note in scene.samples.notes if "GPU-n0" in note]
+    assert "dcgm-exporter-6ldbb" in note
+
+
+def test_g10_zeros_of_containers_on_a_busy_device_are_unknown(scene: Scene) -> None:
+    """The device is at 95 %: what is said of each pod is an estimate, and none of them is idle."""
+    assert scene.busy("GPU-o0") == pytest.approx(0.95)
+    for name in ("zero-1", "zero-2"):
+        assert scene.state.gpus.held_use.estimated[scene.pair(name)]
+        assert scene.usage(name) != 0.0
+
+
+def test_g10_a_container_above_100_percent_is_not_measured(scene: Scene) -> None:
+    """Its neighbour on the device is."""
+    own = scene.state.gpus.held_use
+    assert own.estimated[scene.pair("above")]
+    assert own.busy[scene.pair("below")] == pytest.approx(0.2)
+    assert own.memory_bytes[scene.pair("below")] == pytest.approx(3 * 1024 * MIB)
+
+
+def test_amd_tells_devices_by_number_where_it_tells_no_uuid(scene: Scene) -> None:
+    """A GPU that is not partitioned is partition 0 of itself, and one device."""
+    assert scene.node_usage("amd") == pytest.approx(0.7)
+    assert scene.node_usage("amd", "gpu_memory") == pytest.approx(50300 * MIB)
+
+
+def test_g21_partitions_without_activity_of_their_own_are_unknown(scene: Scene) -> None:
+    """Their zeros are no idleness, so the node is unknown."""
+    assert math.isnan(scene.node_usage("parts"))

@@ -16,8 +16,8 @@ from rebalancer.collect.asking import Asking
 from rebalancer.collect.in_flight import run_jobs
 from rebalancer.collect.prometheus_wire import Answer, Labels
 from rebalancer.collect.queries import NamedQuery
-from rebalancer.collect.resolve import match_node, resolve
-from rebalancer.collect.sanity import Dropped, believed
+from rebalancer.collect.resolve import SHOWN_FOREIGN, match_node, resolve, show
+from rebalancer.collect.sanity import Dropped, DropReason, believed
 from rebalancer.errors import MetricsError
 from rebalancer.gpu.meters.catalogue import METERS, NEEDED, OF_PODS, Exporter, Meter, Quantity
 from rebalancer.gpu.meters.labels import (
@@ -40,7 +40,8 @@ from rebalancer.state.arrays import FloatArray
 from rebalancer.units import format_duration
 
 _ALL = ", ".join(DEVICE_LABELS + NODE_LABELS + POD_LABELS)
-_SHORT = ("UUID", "GPU_I_ID", "device_uuid", "deviceuuid", "gpu_uuid", "gpu_id", "gpu_partition_id", "node", "hostname", "instance")
+_PARTITION = ("gpu_id", "gpu_partition_id", "gpu_compute_partition_type")
+_SHORT = ("UUID", "GPU_I_ID", "device_uuid", "deviceuuid", "gpu_uuid", *_PARTITION, "node", "hostname", "instance")
 _WHERE = "node, nodeid, nodename, Hostname, hostname, instance"
 _DEVICE = f"UUID, uuid, device_uuid, deviceuuid, gpu_id, GPU_I_ID, gpu_partition_id, {_WHERE}"
 _BRIEF = frozenset({Quantity.FREE, Quantity.RESERVED, Quantity.XID, Quantity.TEMPERATURE})
@@ -84,8 +85,8 @@ class GpuSamples:
     """signal -> node -> (windows,) newest last."""
     shapes: tuple[str, ...] = ()
     """What was found of each exporter, in words."""
-    foreign: int = 0
-    """Series that name no node of the cluster."""
+    notes: tuple[str, ...] = ()
+    """Sentences about devices that could not be placed."""
     dropped: Dropped = field(default_factory=Counter)
     failed: str = ""
     """Why nothing is known, in words."""
@@ -121,7 +122,7 @@ class _Reader:
         self._settings: GpuMetrics = spec.gpu.metrics
         self._window = format_duration(spec.metrics.window)
         self._dropped: Dropped = Counter()
-        self._foreign = 0
+        self._lost: dict[DeviceName, Labels] = {}
 
     def read(self, in_flight: int) -> GpuSamples:
         texts = {meter.name: self._mean(meter) for meter in self._meters}
@@ -133,16 +134,18 @@ class _Reader:
         readings = {meter.name: self._readings(answers.get(meter.name), meter) for meter in self._meters}
         ages = [reading for meter in aged for reading in self._readings(answers.get(f"age of {meter.name}"), None)]
         most = {meter.name: self._readings(answers.get(f"highest {meter.name}"), meter) for meter in lasting}
+        sightings = self._sightings(answers)
+        lost = tuple(self._lost_devices({seen.uuid for seen in sightings.devices}))
         return GpuSamples(
             meters=self._meters,
             readings=readings,
             ages=ages,
             most_busy=[one for meter in lasting if meter.quantity is Quantity.BUSY for one in most[meter.name]],
             most_engine=[one for meter in lasting if meter.quantity is Quantity.ENGINE for one in most[meter.name]],
-            sightings=self._sightings(answers),
+            sightings=sightings,
             history=self._history(in_flight),
             shapes=tuple(self._shapes(answers)),
-            foreign=self._foreign,
+            notes=lost,
             dropped=self._dropped,
         )
 
@@ -239,8 +242,25 @@ class _Reader:
             if answer is None or meter.quantity not in NEEDED | OF_PODS:
                 continue
             nodes = self._nodes(answer.labels)
-            self._foreign += sum(not node for node in nodes)
+            if meter.quantity in NEEDED:
+                self._lose(answer.labels, nodes)
             yield from ((meter, labels, node) for labels, node in zip(answer.labels, nodes, strict=True) if node)
+
+    def _lose(self, labels: Sequence[Labels], nodes: Sequence[str]) -> None:
+        """Keeps the labels of devices that no series has a node for so far."""
+        for told, node in zip(labels, nodes, strict=True):
+            device = None if node else device_name(told)
+            if device is not None:
+                self._lost.setdefault(device, told)
+
+    def _lost_devices(self, placed: Container[str]) -> Iterator[str]:
+        """``placed``: uuids that some other series has a node for."""
+        lost = [labels for device, labels in self._lost.items() if device.uuid not in placed]
+        if lost:
+            self._dropped[DropReason.FOREIGN] += len(lost)
+            shown = "; ".join(show(labels) for labels in lost[:SHOWN_FOREIGN])
+            more = f" and {len(lost) - SHOWN_FOREIGN} more" if len(lost) > SHOWN_FOREIGN else ""
+            yield f"GPUs: by their labels {len(lost)} devices are on no node of the cluster: {shown}{more}"
 
     def _history(self, in_flight: int) -> dict[str, dict[str, FloatArray]]:
         """Of nodes, for the windows that confirm: what lacks a device is too low, and so confirms nothing."""

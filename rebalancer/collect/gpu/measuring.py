@@ -31,12 +31,13 @@ class _Rows:
     """Where the devices are, by all that exporters call them. Values: rows of `Devices`."""
 
     by_uuid: Mapping[tuple[str, int], int]
-    by_index: Mapping[tuple[str, int, int], int]
+    by_index: Mapping[tuple[str, int, int, bool], int]
+    """True last for devices that are named by nothing else: a reading with a uuid may mean those alone."""
 
     @classmethod
     def of(cls, devices: Devices, nodes: Sequence[str]) -> _Rows:
         by_uuid: dict[tuple[str, int], int] = {}
-        by_index: dict[tuple[str, int, int], int] = {}
+        by_index: dict[tuple[str, int, int, bool], int] = {}
         for row, (node, uuid, parent, instance, index) in enumerate(
             zip(devices.node.tolist(), devices.uuids, devices.parents, devices.instances.tolist(), devices.index.tolist(), strict=True)
         ):
@@ -45,15 +46,16 @@ class _Rows:
             if parent and instance >= 0:
                 by_uuid[parent, instance] = row
             if index >= 0:
-                by_index[nodes[node], index, -1] = row
+                by_index[nodes[node], index, -1, False] = row
+                if not uuid:
+                    by_index[nodes[node], index, -1, True] = row
         return cls(by_uuid, by_index)
 
     def find(self, reading: DeviceReading) -> int:
         """-1 for a device that is not in the table."""
         name = reading.device
-        if name.uuid:
-            return self.by_uuid.get((name.uuid, name.instance), -1)
-        return self.by_index.get((reading.node, name.index, name.instance), -1)
+        row = self.by_uuid.get((name.uuid, name.instance), -1) if name.uuid else -1
+        return row if row >= 0 else self.by_index.get((reading.node, name.index, name.instance, bool(name.uuid)), -1)
 
 
 @dataclass(frozen=True, slots=True)

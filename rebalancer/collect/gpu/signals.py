@@ -51,7 +51,7 @@ def with_gpu_signals(samples: Samples, words: GpuWords, spec: Spec) -> Samples:
     dropped = {**samples.dropped}
     for reason, count in words.samples.dropped.items():
         dropped[reason.value] = dropped.get(reason.value, 0) + count
-    notes = (*samples.notes, *words.notes, *(f"GPUs: {shape}" for shape in words.samples.shapes))
+    notes = (*samples.notes, *words.notes, *words.samples.notes, *(f"GPUs: {shape}" for shape in words.samples.shapes))
     return replace(samples, signals=ordered, dropped=dropped, notes=notes)
 
 

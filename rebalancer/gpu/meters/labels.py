@@ -1,7 +1,8 @@
 """How the labels of a series name a device and a pod, in all the spellings that exporters have had.
 
 dcgm-exporter: ``UUID`` of the GPU, also for a MIG instance, which is ``GPU_I_ID`` on it; ``Hostname``, later ``hostname``. HAMi:
-``device_uuid``, earlier ``deviceuuid``. AMD: ``gpu_id`` of a node, and the partition; a uuid only by choice.
+``device_uuid``, earlier ``deviceuuid``. AMD: ``gpu_id`` of a node, and the partition, which is 0 on a GPU that is not partitioned too: the
+mode of compute tells the two apart; a uuid only by choice.
 
 Pod labels: ``exported_*`` are the workload's whenever they are there. The plain ones are the exporter's own or the workload's, by how
 Prometheus was told to scrape; they count only for a pod that asks for GPUs, for an idle GPU has no pod and its series would name the
@@ -30,6 +31,7 @@ DEVICE_LABELS = (
     "GPU_I_ID",
     "GPU_I_PROFILE",
     "gpu_partition_id",
+    "gpu_compute_partition_type",
     "modelName",
     "card_model",
     "device_type",
@@ -39,6 +41,8 @@ NODE_LABELS = ("node", "nodeid", "nodename", "Hostname", "hostname", "instance",
 POD_LABELS = ("exported_namespace", "exported_pod", "podnamespace", "podname", "vgpu")
 HOST_LABELS = ("nodeid", "nodename", "Hostname", "hostname")
 """What names a node where the usual ways do not: in this order."""
+NOT_PARTITIONED = ("", "spx", "none", "unknown")
+"""Modes of compute in which an AMD GPU is one device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ def device_name(labels: Labels) -> DeviceName | None:
     index = _number(labels.get("gpu") or labels.get("gpu_id") or labels.get("device_index") or labels.get("deviceidx"))
     if not uuid and index < 0:
         return None
-    return DeviceName(uuid, index, _number(labels.get("GPU_I_ID") or labels.get("gpu_partition_id")))
+    partitioned = labels.get("gpu_compute_partition_type", "").lower() not in NOT_PARTITIONED
+    return DeviceName(uuid, index, _number(labels.get("GPU_I_ID") or (labels.get("gpu_partition_id") if partitioned else None)))
 
 
 def model_of(labels: Labels) -> str:
