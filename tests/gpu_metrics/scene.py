@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 
 from rebalancer.collect.asking import Asking
@@ -93,6 +94,7 @@ def nodes() -> list[Json]:
         _gpu_node("parts", "amd.com/cpx_nps4", 4),
         node("older", extended={"nvidia.com/gpu": "40"}, annotations={"hami.io/node-nvidia-register": older}),
         _gpu_node("local", "nvidia.com/gpu", 1, gpu_product="Tesla-T4", gpu_count="1", gpu_memory="15360"),
+        _gpu_node("spiked", "nvidia.com/gpu", 1, gpu_product="Tesla-T4", gpu_count="1", gpu_memory="15360"),
         node("plain"),
     ]
 
@@ -135,17 +137,33 @@ def pods() -> list[Json]:
     ]
 
 
+def _steady(file: Path) -> Callable[[], str]:
+    return lambda: file.read_text(encoding="utf-8")
+
+
+def _spiking(file: Path) -> Callable[[], str]:
+    """Absurd in its first scrape, and never again."""
+    texts = chain([file.read_text(encoding="utf-8").replace("} 42", "} 4294967295")], repeat(file.read_text(encoding="utf-8")))
+    return lambda: next(texts)
+
+
 @contextmanager
 def scraping(folder: Path) -> Iterator[PrometheusServer]:
     """Some are scraped as the chart does by default: the target's namespace and pod win."""
     with ExitStack() as stack:
         targets = {}
         for file in sorted(EXPOSITIONS.glob("*.prom")):
-            exporter = stack.enter_context(TestExporter(lambda file=file: file.read_text(encoding="utf-8")))  # type: ignore[misc]
+            exporter = stack.enter_context(TestExporter(_spiking(file) if file.stem == "dcgm-spike" else _steady(file)))
             targets[file.stem] = [exporter.address]
         exporters = {"dcgm-4-shared": "dcgm-exporter-x", "dcgm-localhost": "dcgm-exporter-y"}
         dishonoured = {name: {"namespace": "gpu-operator", "pod": pod, "container": "exporter"} for name, pod in exporters.items()}
         yield stack.enter_context(PrometheusServer(folder, targets=targets, dishonoured=dishonoured))
+
+
+def _calm(samples: GpuSamples) -> bool:
+    """The device with the absurd sample has enough others."""
+    readings = samples.readings.get("DCGM_FI_DEV_GPU_UTIL", ())
+    return any(reading.device.uuid == "GPU-s0" and reading.value == 0.42 for reading in readings)
 
 
 def looked(server: PrometheusServer) -> Scene:
@@ -157,7 +175,7 @@ def looked(server: PrometheusServer) -> Scene:
             asking = Asking(connected, directory=node_directory(objects), at=time.time(), deadline=Deadline.after(60))
             asks = frozenset((each.metadata.namespace, each.metadata.name) for each in objects.pods if each.metadata.namespace == "ml")
             samples = read_gpu_samples(asking, spec=SPEC, asking_pods=asks)
-            if len(samples.sightings.devices) >= 12 and len(samples.shapes) >= 3:
+            if len(samples.sightings.devices) >= 13 and len(samples.shapes) >= 3 and _calm(samples):
                 break
             time.sleep(0.1)
     finally:

@@ -189,3 +189,9 @@ def test_amd_tells_devices_by_number_where_it_tells_no_uuid(scene: Scene) -> Non
 def test_g21_partitions_without_activity_of_their_own_are_unknown(scene: Scene) -> None:
     """Their zeros are no idleness, so the node is unknown."""
     assert math.isnan(scene.node_usage("parts"))
+
+
+def test_g6_one_absurd_sample_does_not_spoil_its_window(scene: Scene) -> None:
+    """The middle of the window stands in for the mean, and the node is known."""
+    assert scene.busy("GPU-s0") == pytest.approx(0.42)
+    assert scene.node_usage("spiked") == pytest.approx(0.42)

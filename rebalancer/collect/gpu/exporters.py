@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rebalancer.collect.asking import Asking
+from rebalancer.collect.gpu.spoiled import mended, spoiled
 from rebalancer.collect.in_flight import run_jobs
 from rebalancer.collect.prometheus_wire import Answer, Labels
 from rebalancer.collect.queries import NamedQuery
@@ -46,6 +47,8 @@ _WHERE = "node, nodeid, nodename, Hostname, hostname, instance"
 _DEVICE = f"UUID, uuid, device_uuid, deviceuuid, gpu_id, GPU_I_ID, gpu_partition_id, {_WHERE}"
 _BRIEF = frozenset({Quantity.FREE, Quantity.RESERVED, Quantity.XID, Quantity.TEMPERATURE})
 """Quantities that are asked for without the labels of pods."""
+_NOW = frozenset({Quantity.XID, Quantity.TEMPERATURE, Quantity.POD_KERNEL_AGE})
+"""Quantities of which the newest value counts, and no mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class _Reader:
         texts |= {f"age of {meter.name}": self._age(meter) for meter in aged}
         lasting = [meter for meter in self._meters if meter.quantity in (Quantity.BUSY, Quantity.ENGINE)]
         texts |= {f"highest {meter.name}": self._highest(meter) for meter in lasting}
-        answers = self._answers(texts, in_flight)
+        answers = self._mended(self._answers(texts, in_flight), in_flight)
         readings = {meter.name: self._readings(answers.get(meter.name), meter) for meter in self._meters}
         ages = [reading for meter in aged for reading in self._readings(answers.get(f"age of {meter.name}"), None)]
         most = {meter.name: self._readings(answers.get(f"highest {meter.name}"), meter) for meter in lasting}
@@ -161,6 +164,19 @@ class _Reader:
         found = run_jobs(jobs, in_flight=in_flight, deadline=self._asking.deadline)
         return {name: answer for name, answer in zip(texts, found, strict=True) if answer is not None}
 
+    def _mended(self, answers: dict[str, Answer], in_flight: int) -> dict[str, Answer]:
+        """With the middle of the window for those whose mean one absurd sample has spoiled."""
+        meters = [meter for meter in self._meters if meter.name in answers and meter.quantity not in _NOW]
+        bad = {meter.name: spoiled(answers[meter.name], meter.most) for meter in meters}
+        ask = [meter for meter in meters if bad[meter.name].any()]
+        middles = self._answers({meter.name: self._middle(meter) for meter in ask}, in_flight)
+        for meter in ask:
+            if meter.name in middles:
+                better = mended(answers[meter.name], middles[meter.name], meter.most)
+                self._dropped[DropReason.ABSURD] += int((bad[meter.name] & ~spoiled(better, meter.most)).sum())
+                answers[meter.name] = better
+        return answers
+
     # ---- questions --------------------------------------------------------------------------------------------------------
 
     def _name(self, meter: Meter) -> str:
@@ -171,9 +187,12 @@ class _Reader:
 
     def _mean(self, meter: Meter) -> str:
         """Health is what it is now; everything else is a mean."""
-        if meter.quantity in (Quantity.XID, Quantity.TEMPERATURE, Quantity.POD_KERNEL_AGE):
+        if meter.quantity in _NOW:
             return f"max by ({self._by(meter)}) ({self._name(meter)})"
         return f"max by ({self._by(meter)}) (avg_over_time({self._name(meter)}[{self._window}]))"
+
+    def _middle(self, meter: Meter) -> str:
+        return f"max by ({self._by(meter)}) (quantile_over_time(0.5, {self._name(meter)}[{self._window}]))"
 
     def _age(self, meter: Meter) -> str:
         return f"max by ({', '.join(_SHORT)}) (timestamp({self._name(meter)}))"
@@ -295,9 +314,9 @@ class _Reader:
         return self._total(first, '{GPU_I_ID=""}' if len(quantities) > 1 else ""), first.scale
 
     def _total(self, meter: Meter, matcher: str = "") -> str:
-        """Over the devices of each node."""
+        """Over the devices of each node, without those whose mean is no possible one."""
         mean = f"avg_over_time({self._name(meter)}{matcher}[{self._window}])"
-        return f"sum by ({_WHERE}) (max by ({_DEVICE}) ({mean}))"
+        return f"sum by ({_WHERE}) (max by ({_DEVICE}) ({mean} <= {meter.most:.0f}))"
 
     def _memory_text(self) -> tuple[str, float]:
         """With what drivers reserve, where that is told: the newest window has it too."""
