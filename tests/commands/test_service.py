@@ -163,12 +163,12 @@ def test_an_address_that_is_taken_is_one_sentence(cluster: Stage) -> None:
     ],
 )
 def test_a_command_that_is_interrupted_ends_at_once(cluster: Stage, arguments: tuple[str, ...], number: signal.Signals, words: str) -> None:
-    """While it waits for Prometheus: status 130 and one sentence, although the query still hangs, for 30 s; nothing is moved."""
+    """While it waits for Prometheus: status 130 and one sentence, although the query still hangs; nothing is moved."""
     cluster.cluster.prometheus.faults.hang()
     with cluster.process(*arguments) as process:
         eventually(lambda: cluster.cluster.prometheus.requests.of("POST"))
         process.popen.send_signal(number)
-        assert process.wait(25) == 130
+        assert process.wait(10) == 130
     assert process.err.read_text(encoding="utf-8").startswith(f"Error: {words}")
     assert process.err.read_text(encoding="utf-8").count("\n") == 1
     assert cluster.evictions == []
