@@ -2,7 +2,7 @@
 
 A pod has a claim when it has waited for long enough, and with it its tenant would hold no more than it is guaranteed of anything that the
 pod asks for and the tenant is guaranteed. Something of the kind there must be: who is guaranteed nothing has nothing to take back. Tenants
-are served by dominant share, least first; within a tenant by priority, then by age.
+are served by dominant share, least first and those of which it is not known last; within a tenant by priority, then by age.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def claims(state: ClusterState, book: Book, *, after_s: float) -> list[int]:
     pods = state.pods
     waiting = np.flatnonzero(book.amounts.pending & (book.row_of >= 0) & (state.at - pods.created_at >= after_s))
     found = [pod for pod in waiting.tolist() if book.within_guarantee(pod)]
-    dominant = book.accounts.dominant
+    dominant = np.where(np.isnan(book.accounts.dominant), np.inf, book.accounts.dominant)
     found.sort(
         key=lambda pod: (float(dominant[book.row_of[pod]]), -int(pods.priority[pod]), float(pods.created_at[pod]), state.pod_name(pod))
     )

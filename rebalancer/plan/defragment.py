@@ -12,6 +12,7 @@ The gain of a move is that in heat, which may be none or less: these moves are n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
@@ -180,8 +181,9 @@ def _has_a_place(bench: Bench, pod: int, source: int) -> bool:
 
 
 def _size(state: ClusterState, pod: int) -> float:
-    """Devices that it asks for, as far as that is known."""
-    return float(np.nansum([ask.gpus if ask.gpus == ask.gpus else ask.devices for ask in state.gpus.asks_of(pod)]))
+    """Devices that it asks for; infinite where that is not known."""
+    asked = sum(ask.gpus if ask.gpus == ask.gpus else ask.devices for ask in state.gpus.asks_of(pod))
+    return asked if asked == asked else math.inf
 
 
 def _reason(state: ClusterState, pod: int, node: int, count: int) -> str:

@@ -38,7 +38,7 @@ NODES_TRIED = 3
 SHOWN = 3
 """Names in a sentence."""
 BUSY = 0.05
-"""Share of its request from which a pod counts as busy."""
+"""Share of its request over which a pod counts as busy, as it does where its use is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ class Reclaim:
     def _order(self, state: ClusterState, held: Book, victim: int, claimed: BoolArray) -> tuple[float, str, int, bool, float, str]:
         pods = state.pods
         used, asked = held.amounts.used[victim], held.amounts.requested[victim]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            busy = bool(np.nanmax(np.where(claimed & (asked > 0), used / asked, -np.inf), initial=-np.inf) > BUSY)
+        taken = claimed & (asked > 0)
+        busy = not (used[taken] <= BUSY * asked[taken]).all()  # idle is only who is measured to be
         tenant = held.accounts.tree.names[int(held.row_of[victim])]
         started = float(pods.started_at[victim])
         return (
@@ -157,7 +157,7 @@ class Reclaim:
             tenant,
             int(pods.priority[victim]),
             busy,
-            -(started if started == started else 0.0),
+            -started if started == started else math.inf,
             state.pod_name(victim),
         )
 

@@ -67,7 +67,8 @@ def _without(state: ClusterState, leaving: IntArray, placed: Mapping[int, int]) 
 
 def _emptied(gpus: Gpus, stays: BoolArray) -> FloatArray:
     """(devices,) memory in use once some pairs are gone: without what each was measured to hold; nothing on a device that nobody is left
-    on. Where others stay and it is not known what one takes along, it stays as it is."""
+    on. Where others stay and it is not known what one takes along, it stays as it is, and what is not
+    known of a device is not known without them."""
     held, used = gpus.held, gpus.use.memory_bytes.copy()
     gone = ~stays
     touched = np.unique(held.device[gone])
@@ -76,7 +77,7 @@ def _emptied(gpus: Gpus, stays: BoolArray) -> FloatArray:
         mine = np.nan_to_num(gpus.held_use.memory_bytes[gone])
         taken = np.bincount(held.device[gone], weights=mine, minlength=len(used)).astype(np.float64)
     left = np.bincount(held.device[stays], minlength=len(used))
-    used[touched] = np.where(left[touched] == 0, 0.0, np.maximum(0.0, used[touched] - taken[touched]))
+    used[touched] = np.where(left[touched] == 0, 0.0 * used[touched], np.maximum(0.0, used[touched] - taken[touched]))
     return used
 
 

@@ -54,7 +54,7 @@ class TenantsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     cluster: str
     created_at: str
     file: str
-    capacity: dict[str, float]
+    capacity: dict[str, float | None]
     tenants: tuple[TenantRow, ...]
     unclaimed_pods: int
     """Pods on nodes that belong to nobody."""
@@ -94,7 +94,7 @@ def tenants_report(*, state: ClusterState, quotas: TenantQuotas, gpus: GpuReport
         cluster=state.cluster,
         created_at=format_time(state.at),
         file=quotas.metadata.name,
-        capacity={name: float(accounts.capacity[column]) for column, name in enumerate(accounts.resources)},
+        capacity={name: known(accounts.capacity[column]) for column, name in enumerate(accounts.resources)},
         tenants=rows,
         unclaimed_pods=int(((state.pods.tenant < 0) & (state.pods.node >= 0)).sum()),
         notes=tuple(note for note in state.coverage.notes if "claimed by more than one tenant" in note),
@@ -102,18 +102,18 @@ def tenants_report(*, state: ClusterState, quotas: TenantQuotas, gpus: GpuReport
 
 
 def idle_gpus(accounts: Accounts, gpus: GpuReport | None) -> list[float | None]:
-    """GPUs that the pods of each tenant, and of those below it, hold and do not use; None where no GPU is measured."""
+    """GPUs that the pods of each tenant, and of those below it, hold and do not use; None where that is not known."""
     if gpus is None or not gpus.measured:
         return [None] * len(accounts.tree.names)
     held = dict.fromkeys(accounts.tree.names, 0.0)
     for one in gpus.idle:
         if one.pod.tenant in held:
-            held[one.pod.tenant] += one.gpus or 0.0
+            held[one.pod.tenant] += math.nan if one.gpus is None else one.gpus
     found = list(held.values())
     for row in range(len(found) - 1, -1, -1):
         if accounts.tree.parent[row] >= 0:
             found[int(accounts.tree.parent[row])] += found[row]
-    return [round(value, 6) for value in found]
+    return [known(round(value, 6)) for value in found]
 
 
 def _resource(accounts: Accounts, row: int, column: int) -> TenantResource:

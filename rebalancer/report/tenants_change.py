@@ -84,5 +84,7 @@ def _change(old: TenantResource | None, new: TenantResource | None, field: str) 
 
 
 def _differs(change: Change) -> bool:
-    before, after = change.before or 0.0, change.after or 0.0
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return before is not after
     return abs(after - before) > 1e-9 * max(1.0, abs(before), abs(after))

@@ -7,6 +7,7 @@ pod itself; a workload of which none was has no sample, since an autoscaler that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -50,9 +51,10 @@ def gpu_families(state: ClusterState, report: GpuReport | None, gauge: Callable[
     held: dict[tuple[str, str], float] = {}
     for one in report.idle:
         key = one.pod.namespace, one.pod.pod_class
-        held[key] = held.get(key, 0.0) + (one.gpus or 0.0)
+        held[key] = held.get(key, 0.0) + (math.nan if one.gpus is None else one.gpus)
     for labels, gpus in sorted(held.items()):
-        idle.add_metric(labels, gpus)
+        if not math.isnan(gpus):
+            idle.add_metric(labels, gpus)
     yield idle
     users, excess = gauge("gpu_over_users"), gauge("gpu_overuse_bytes")
     for namespace in sorted({each.pod.namespace for each in report.over_users}):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rebalancer.detect.classify import detect
 from rebalancer.detect.tenants.membership import with_tenants
+from rebalancer.plan.gpu_report import GpuPod, GpuReport, IdleReport
 from rebalancer.policy.model import built_in_policy
 from rebalancer.policy.tenants import Members, Tenant, TenantMetadata, TenantQuotas, TenantSpec
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, render
-from rebalancer.report.tenants import TenantsReport, accounts_at, tenants_report
+from rebalancer.report.tenants import TenantsReport, accounts_at, idle_gpus, tenants_report
 from rebalancer.report.writers.tenants_table import explained
 from rebalancer.runtime.metric_snapshot import families_of
 from rebalancer.state.cluster import ClusterState
@@ -112,12 +114,39 @@ def test_an_unknown_request_is_no_request_of_nothing() -> None:
     state = lab()
     request = state.pods.request.copy()
     request[state.pods.names.index("v2"), state.resource_index["cpu"]] = math.nan
-    from dataclasses import replace
-
     broken = replace(state, pods=replace(state.pods, request=request))
     accounts = accounts_at(broken, QUOTAS)
     rows = [accounts.tree.names.index(name) for name in ("vision", "research", "sales")]
     assert np.isnan(accounts.requested[rows, accounts.resources.index("cpu")]).tolist() == [True, True, False]
+
+
+def _idle(tenant: str, gpus: float | None) -> IdleReport:
+    holder = GpuPod(namespace=tenant, name="p", uid="p", workload="", tenant=tenant, pod_class="batch", node="n1", devices=())
+    return IdleReport(pod=holder, gpus=gpus, busiest=0.0, idle_seconds=1800.0, memory_bytes=None, reason="idle")
+
+
+def test_a_tenant_of_which_something_is_not_known_has_no_dominant_share() -> None:
+    """It may hold the most of all; and what a node does not tell makes the capacity, and the shares of it, unknown."""
+    state = lab()
+    request, allocatable = state.pods.request.copy(), state.nodes.allocatable.copy()
+    request[state.pods.names.index("v2"), state.resource_index["cpu"]] = math.nan
+    of_all = accounts_at(replace(state, pods=replace(state.pods, request=request)), QUOTAS)
+    rows = [of_all.tree.names.index(name) for name in ("vision", "sales")]
+    assert np.isnan(of_all.dominant[rows]).tolist() == [True, False]
+    allocatable[0, state.resource_index["cpu"]] = math.nan
+    blind = replace(state, nodes=replace(state.nodes, allocatable=allocatable))
+    assert np.isnan(accounts_at(blind, QUOTAS).dominant).all()
+    report = tenants_report(state=blind, quotas=QUOTAS)
+    assert report.capacity["cpu"] is None
+    assert "cpu (? in the cluster)" in render(report, Format.TABLE, Page(width=140))
+
+
+def test_idle_gpus_are_not_known_where_one_holder_s_number_is_not() -> None:
+    """Nor of those above its tenant; others are not touched."""
+    of_all = accounts_at(lab(), QUOTAS)
+    idle = tuple(_idle(tenant, gpus) for tenant, gpus in (("vision", 1.0), ("vision", None), ("sales", 1.0)))
+    found = dict(zip(of_all.tree.names, idle_gpus(of_all, GpuReport(devices=2, measured=2, idle=idle)), strict=True))
+    assert (found["vision"], found["research"], found["sales"]) == (None, None, 1.0)
 
 
 def test_the_table_is_for_people() -> None:

@@ -62,6 +62,14 @@ def test_dominant_shares_of_the_paper() -> None:
     assert found.tolist() == pytest.approx([2 / 3, 2 / 3])
 
 
+def test_a_dominant_share_is_not_known_where_a_part_is_not() -> None:
+    """What there is none of does not count, whatever is held of it."""
+    held = np.array([[3.0, np.nan], [6.0, 2.0]])
+    assert np.isnan(dominant_shares(held, capacity=np.array([9.0, 18.0]), weight=np.ones(2))).tolist() == [True, False]
+    assert dominant_shares(held, capacity=np.array([9.0, 0.0]), weight=np.ones(2)).tolist() == pytest.approx([1 / 3, 2 / 3])
+    assert np.isnan(dominant_shares(held[1:], capacity=np.array([9.0, np.nan]), weight=np.ones(1))).all()
+
+
 def test_deserved_first_then_the_surplus_by_weight() -> None:
     """KAI: quota 2 and 1 of 6 GPUs, both want all; the surplus of 3 is shared 2 to 1 by over-quota weight."""
     made = tree(parent=[-1, -1], guaranteed=[2, 1], weight=[2, 1])

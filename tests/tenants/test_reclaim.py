@@ -139,6 +139,19 @@ def test_idle_pods_go_before_busy_ones() -> None:
     assert evicted(planned(town(*busy, idle, waits("w", "small")), leaf("big", 2), leaf("small", 2))) == ["z"]
 
 
+def test_a_share_of_a_capacity_that_is_not_known_takes_nothing_from_anybody() -> None:
+    """One of two nodes does not tell its cores: half of the rest is not half of the cluster."""
+    state = town(*(runs(f"b{row}", "big") for row in range(4)), waits("w", "small"), nodes=("n1", "n2"))
+    unready = replace(state.nodes, ready=np.array([True, False]))
+    allocatable = state.nodes.allocatable.copy()
+    allocatable[1, state.resource_index["cpu"]] = np.nan
+    tenants = Tenant(name="big", guaranteed={"cpu": "50%"}, members=(Members(namespaces=("big",)),)), leaf("small", 2)
+    known = replace(state, nodes=unready)
+    assert len(evicted(planned(known, *tenants))) == 0  # half of sixteen cores is what it holds
+    unknown = replace(state, nodes=replace(unready, allocatable=allocatable))
+    assert evicted(planned(unknown, *tenants)) == []
+
+
 def test_the_newest_of_equals_goes() -> None:
     """It has the least to lose."""
     state = town(*(runs(f"b{row}", "big", age_s=86400.0 - row) for row in range(4)), waits("w", "small"))
@@ -189,34 +202,52 @@ def test_a_department_within_its_guarantee_loses_nothing() -> None:
     assert evicted(planned(state, department, leaf("small", 2))) == []
 
 
+ONE_GPU = {"nvidia.com/gpu": 1.0}
+
+
+def gpu_holder(row: int, *, age_s: float = 86400.0) -> PodSpec:
+    """Of tenant big, on a whole device of its own."""
+    return pod(
+        f"b{row}",
+        on="n1",
+        namespace="big",
+        workload=f"b{row}",
+        cpu=1,
+        age_s=age_s,
+        extended=ONE_GPU,
+        gpu=whole(),
+        holds={row: 1.0},
+        uses={"cpu": 0.5, "memory": 1},
+    )
+
+
+def gpu_town(*pods: PodSpec, busy: Mapping[int, float]) -> ClusterState:
+    """A device for each pod, all on one node, of which those in ``busy`` are measured; one of tenant small waits for a device."""
+    devices = [gpu("40Gi") for _ in pods]
+    nodes = [node("n1", cpu=8, extended={"nvidia.com/gpu": float(len(pods))}, gpus=devices), node("n2", cpu=8)]
+    waiting = pod("w", namespace="small", workload="w", cpu=1, extended=ONE_GPU, gpu=whole(), phase=Phase.PENDING, age_s=600.0)
+    return measured(
+        cluster(nodes=nodes, pods=[*pods, waiting]),
+        {("n1", row): used(busy=share, memory="1Gi", total="40Gi") for row, share in busy.items()},
+        {f"b{row}": taken(busy=share, memory="1Gi") for row, share in busy.items()},
+    )
+
+
+GPU_TENANTS = tuple(Tenant(name=name, guaranteed={"gpu": 1}, members=(Members(namespaces=(name,)),)) for name in ("big", "small"))
+
+
 def test_gpus_are_given_back_by_the_device() -> None:
     """The whole device of a borrower, on the node that has it."""
-    nodes = [node("n1", cpu=8, extended={"nvidia.com/gpu": 2}, gpus=[gpu("40Gi"), gpu("40Gi")]), node("n2", cpu=8)]
-    one = {"nvidia.com/gpu": 1.0}
-    pods = [
-        pod(
-            f"b{row}",
-            on="n1",
-            namespace="big",
-            workload=f"b{row}",
-            cpu=1,
-            extended=one,
-            gpu=whole(),
-            holds={row: 1.0},
-            uses={"cpu": 0.5, "memory": 1},
-        )
-        for row in range(2)
-    ]
-    waiting = pod("w", namespace="small", workload="w", cpu=1, extended=one, gpu=whole(), phase=Phase.PENDING, age_s=600.0)
-    state = measured(
-        cluster(nodes=nodes, pods=[*pods, waiting]),
-        {("n1", row): used(busy=0.0, memory="1Gi", total="40Gi") for row in range(2)},
-        {f"b{row}": taken(busy=0.0, memory="1Gi") for row in range(2)},
-    )
-    tenants = [Tenant(name=name, guaranteed={"gpu": 1}, members=(Members(namespaces=(name,)),)) for name in ("big", "small")]
-    (move,) = planned(state, *tenants).moves
+    (move,) = planned(gpu_town(gpu_holder(0), gpu_holder(1), busy={0: 0.0, 1: 0.0}), *GPU_TENANTS).moves
     assert "1 gpu" in move.reason
     assert move.makes_room_for is not None
+
+
+def test_who_is_not_measured_on_its_gpu_is_not_taken_to_be_idle() -> None:
+    """It is the newer one, and would go first if both were known to be idle."""
+    newer = gpu_holder(1, age_s=7200.0)
+    assert evicted(planned(gpu_town(gpu_holder(0), newer, busy={0: 0.0}), *GPU_TENANTS)) == ["b0"]
+    assert evicted(planned(gpu_town(gpu_holder(0), newer, busy={0: 0.0, 1: 0.0}), *GPU_TENANTS)) == ["b1"]
 
 
 def test_without_a_file_nothing_is_reclaimed() -> None:

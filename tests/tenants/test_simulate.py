@@ -11,6 +11,8 @@ from rebalancer.cli.main import run
 from rebalancer.policy.model import Mode, RebalancePolicy
 from rebalancer.policy.tenants import NO_TENANTS, TenantQuotas
 from rebalancer.policy.tenants_loader import parse_tenants
+from rebalancer.report.page import Page
+from rebalancer.report.registry import Format, render
 from rebalancer.report.tenants_change import TenantsChangeReport
 from rebalancer.runtime.considering import Orders
 from rebalancer.runtime.memory import Memory
@@ -56,6 +58,19 @@ def test_a_tenant_that_goes_is_told_and_nothing_is_reclaimed_without_tenants() -
     assert (report.gone, report.moves) == (("vision",), ())
     assert (report.unclaimed_pods.before, report.unclaimed_pods.after) == (0, 4)
     assert any(each.tenant == "vision" and each.guaranteed.after is None for each in report.changes)
+
+
+SALES = "  - {name: sales, guaranteed: {cpu: 1}, members: [{namespaces: [sales]}]}\n"
+
+
+def test_nothing_guaranteed_is_another_thing_than_not_to_be_there() -> None:
+    """A tenant that comes is told with all resources; the table leaves out what is 0 throughout."""
+    report = change(quotas(VISION, name="old"), quotas(VISION, SALES))
+    memory = next(each for each in report.changes if (each.tenant, each.resource) == ("sales", "memory"))
+    assert (memory.guaranteed.before, memory.guaranteed.after) == (None, 0.0)
+    table = render(report, Format.TABLE, Page(width=140))
+    assert "sales" in table
+    assert "memory" not in table
 
 
 @pytest.fixture

@@ -159,14 +159,12 @@ def free_of(state: ClusterState) -> Free:
     """By what pods asked for, as their schedulers count it."""
     gpus, devices = state.gpus, state.gpus.devices
     held, count = gpus.held, len(gpus.devices)
-    compute = np.bincount(held.device, weights=np.nan_to_num(held.compute), minlength=count)
     parts = held.memory_bytes / devices.memory_bytes[held.device]
-    memory = np.bincount(held.device, weights=np.nan_to_num(parts), minlength=count)
-    taken = np.maximum(compute, memory)
+    compute = np.bincount(held.device, weights=held.compute, minlength=count)  # NaN: not known of all that hold it
+    memory = np.bincount(held.device, weights=parts, minlength=count)
+    taken = np.fmax(compute, memory)
     taken[held.device[held.exclusive]] = 1.0
     share: FloatArray = np.maximum(0.0, 1.0 - taken)
-    sizeless = ~held.exclusive & np.isnan(held.compute) & np.isnan(parts)
-    share[held.device[sizeless]] = np.nan
     share[~devices.trusted] = np.nan
     _take_unplaced(state, share)
     closed = devices.cordoned | (devices.health == Health.UNHEALTHY) | (state.nodes.unschedulable | ~state.nodes.ready)[devices.node]

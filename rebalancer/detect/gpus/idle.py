@@ -126,4 +126,4 @@ def _share(state: ClusterState, rows: IntArray) -> FloatArray:
     held, devices = state.gpus.held, state.gpus.devices
     with np.errstate(divide="ignore", invalid="ignore"):
         memory = held.memory_bytes[rows] / devices.memory_bytes[held.device[rows]]
-    return np.asarray(np.fmin(1.0, np.fmax(held.compute[rows], memory)), dtype=np.float64)
+    return np.asarray(np.minimum(1.0, np.fmax(held.compute[rows], memory)), dtype=np.float64)

@@ -76,7 +76,7 @@ def resources_of(state: ClusterState, tenants: Sequence[TenantNow]) -> tuple[str
 
 
 def capacity_of(state: ClusterState, resources: Sequence[str]) -> FloatArray:
-    """(resources,) of all nodes together; 0 for what no node has."""
+    """(resources,) of all nodes together; 0 for what no node has, NaN where a node does not tell."""
     devices = state.gpus.devices
     found = np.zeros(len(resources))
     for column, name in enumerate(resources):
@@ -85,7 +85,7 @@ def capacity_of(state: ClusterState, resources: Sequence[str]) -> FloatArray:
         elif name.startswith(GPU_MODEL):
             found[column] = sum(model == name.removeprefix(GPU_MODEL) for model in devices.models)
         elif name in state.resource_index:
-            found[column] = float(np.nansum(state.nodes.allocatable[:, state.resource_index[name]]))
+            found[column] = float(state.nodes.allocatable[:, state.resource_index[name]].sum())
     return found
 
 
@@ -192,7 +192,7 @@ def accounts_of(state: ClusterState, tenants: Sequence[TenantNow], *, amounts: P
         entitled=entitlements(tree, demand=requested + waiting, capacity=capacity),
         borrowed=np.maximum(0.0, requested - tree.guaranteed),
         wasted=np.where(some, wasted, np.nan),
-        dominant=dominant_shares(np.nan_to_num(requested), capacity=capacity, weight=tree.weight),
+        dominant=dominant_shares(requested, capacity=capacity, weight=tree.weight),
         pods=_counts(tree, owner, holding),
         pending_pods=_counts(tree, owner, pending),
         oldest_pending_s=_oldest(state, tree, owner, pending),

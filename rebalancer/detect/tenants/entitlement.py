@@ -126,9 +126,9 @@ def ordered_sum(values: FloatArray) -> float:
 
 def dominant_shares(held: FloatArray, *, capacity: FloatArray, weight: FloatArray) -> FloatArray:
     """(tenants,) the largest share of any resource, over the weight. ``held`` (tenants, resources); resources of no capacity do not
-    count."""
+    count. NaN where of any other it is not known what is held or what there is."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(capacity > 0, held / capacity, 0.0)
+        share = np.where(capacity == 0, 0.0, held / capacity)
     return np.asarray(share.max(axis=1, initial=0.0) / weight, dtype=np.float64)
 
 

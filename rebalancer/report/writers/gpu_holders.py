@@ -16,8 +16,9 @@ def gpu_holders(sheet: Sheet, plan: Plan, *, wide: bool) -> None:
     if report is None:
         return
     if report.idle:
-        total = sum(each.gpus or 0.0 for each in report.idle)
-        sheet.title(f"GPUs held idle ({total:g} by {counted(len(report.idle), 'pod')})")
+        told = [each.gpus for each in report.idle if each.gpus is not None]
+        total = f"{'' if len(told) == len(report.idle) else 'at least '}{sum(told):g}"
+        sheet.title(f"GPUs held idle ({total} by {counted(len(report.idle), 'pod')})")
         rows = [
             Row((f"{one.pod.namespace}/{one.pod.name}", one.pod.pod_class, one.pod.node, _gpus(one.gpus), one.reason))
             for one in report.idle

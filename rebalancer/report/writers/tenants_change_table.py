@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from rebalancer.plan.model import PodRef
 from rebalancer.report.page import Page
 from rebalancer.report.registry import Format, writer
 from rebalancer.report.sheet import Column, Row, Sheet
-from rebalancer.report.tenants_change import FIELDS, Change, TenantsChangeReport
+from rebalancer.report.tenants_change import FIELDS, Change, TenantChange, TenantsChangeReport
 from rebalancer.report.text import counted
 from rebalancer.report.writers.csv_rows import CsvCell, csv_text
 from rebalancer.report.writers.tenants_table import amount
+
+_FIELDS = ("requested", *FIELDS)
 
 
 @writer(TenantsChangeReport, Format.TABLE, Format.WIDE)
@@ -29,11 +32,11 @@ def tenants_change_table(report: TenantsChangeReport, page: Page, fmt: Format) -
     if not report.changes:
         sheet.blank()
         sheet.sentence("No share of any tenant changes.")
-    arrow = "->" if page.ascii else "→"
-    for resource in dict.fromkeys(change.resource for change in report.changes):
+    arrow, shown = "->" if page.ascii else "→", [change for change in report.changes if _matters(change)]
+    for resource in dict.fromkeys(change.resource for change in shown):
         rows = [
-            Row((change.tenant, *(_cell(resource, getattr(change, field), arrow) for field in ("requested", *FIELDS))))
-            for change in report.changes
+            Row((change.tenant, *(_cell(resource, getattr(change, field), arrow) for field in _FIELDS)))
+            for change in shown
             if change.resource == resource
         ]
         sheet.title(resource)
@@ -50,8 +53,12 @@ def tenants_change_table(report: TenantsChangeReport, page: Page, fmt: Format) -
     return sheet.render()
 
 
-def _waits(pod: object) -> str:
-    return "" if pod is None else f"{getattr(pod, 'namespace', '')}/{getattr(pod, 'name', '')}"
+def _matters(change: TenantChange) -> bool:
+    return any(getattr(change, field).before or getattr(change, field).after for field in _FIELDS)
+
+
+def _waits(pod: PodRef | None) -> str:
+    return "" if pod is None else f"{pod.namespace}/{pod.name}"
 
 
 def _cell(resource: str, change: Change, arrow: str) -> str:
@@ -62,10 +69,9 @@ def _cell(resource: str, change: Change, arrow: str) -> str:
 @writer(TenantsChangeReport, Format.CSV)
 def tenants_change_csv(report: TenantsChangeReport, page: Page, _: Format) -> str:
     """One row a tenant and resource that changes, in base units."""
-    fields = ("requested", *FIELDS)
-    header = ["tenant", "resource", *(f"{field}_{when}" for field in fields for when in ("before", "after"))]
+    header = ["tenant", "resource", *(f"{field}_{when}" for field in _FIELDS for when in ("before", "after"))]
     rows: list[list[CsvCell]] = [
-        [change.tenant, change.resource, *(getattr(getattr(change, field), when) for field in fields for when in ("before", "after"))]
+        [change.tenant, change.resource, *(getattr(getattr(change, field), when) for field in _FIELDS for when in ("before", "after"))]
         for change in report.changes
     ]
     return csv_text(header, rows, page)

@@ -77,7 +77,7 @@ def _resource(sheet: Sheet, report: TenantsReport, resource: str, *, page: Page)
     sheet.title(f"{resource} ({amount(resource, capacity)} in the cluster)")
     heads = ("HELD", "USED", "PENDING", "GUARANTEED", "ENTITLED", "BORROWED", "WASTED")
     columns = (Column("TENANT"), Column("OF THE CLUSTER"), *(Column(head, right=True) for head in heads))
-    most = max([capacity, *(one.resources[resource].requested or 0.0 for one in report.tenants)])
+    most = 0.0 if capacity is None else max([capacity, *(one.resources[resource].requested or 0.0 for one in report.tenants)])
     rows = []
     for tenant in report.tenants:
         one = tenant.resources[resource]

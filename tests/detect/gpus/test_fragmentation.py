@@ -80,6 +80,15 @@ def test_the_larger_of_compute_and_memory_is_taken() -> None:
     assert free_of(state).share.tolist() == [0.5]
 
 
+def test_what_is_not_known_of_one_holder_is_not_made_up_by_another() -> None:
+    """One told its compute, the other its memory: together they may hold more than the larger of the two."""
+    a = asks("a", fraction(0.5), on="n1", holds={0: part(compute=0.5)})
+    b = asks("b", memory_of("24Gi"), on="n1", holds={0: part(memory="24Gi")})
+    assert np.isnan(free_of(world(a, b, devices=[gpu("40Gi")])).share).tolist() == [True]
+    assert free_of(world(a, devices=[gpu("40Gi")])).share.tolist() == [0.5]
+    assert free_of(world(b, devices=[gpu("40Gi")])).share.tolist() == pytest.approx([0.4])
+
+
 def test_memory_in_bytes_is_a_share_of_each_device() -> None:
     """10 GiB fit into a quarter of 40 GiB, and not into a quarter of 16."""
     state = world(asks("w", memory_of("10Gi")), devices=[gpu("40Gi"), gpu("16Gi")])

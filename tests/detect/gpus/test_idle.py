@@ -41,6 +41,13 @@ def test_a_pod_whose_device_was_idle_for_the_whole_time_is_an_idle_holder() -> N
     assert (holder.gpus, holder.busiest, holder.idle_s, holder.memory_bytes) == (1.0, 0.02, 1800.0, 23 * 2.0**30)
 
 
+def test_how_many_gpus_a_sharer_holds_is_not_known_where_its_part_is_not() -> None:
+    """It is idle all the same, and is not said to hold a whole one."""
+    state = measured(world(pod("s", on="n1", gpu=replica(2), holds={0: part()})), {("n1", 0): used(busy=0.0, busiest=0.02)}, {})
+    (holder,) = idle_holders(state, RULES).holders
+    assert math.isnan(holder.gpus)
+
+
 def test_a_pod_that_worked_within_the_time_is_not() -> None:
     """Idle now says nothing about ten minutes ago."""
     state = measured(world(alone()), {("n1", 0): used(busy=0.0, busiest=0.6)}, {"serve": taken(busy=0.0)})
