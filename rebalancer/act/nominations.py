@@ -37,10 +37,7 @@ class Nominations:
         self._kept, self._left = {}, sum(move.makes_room_for is not None for move in plan.moves)
 
     def free(self, node: str, *, deadline: Deadline) -> bool:
-        """Wait for a while until whoever is nominated is placed. Whether nobody is nominated for the node any more.
-
-        Raises KubernetesError and Interrupted.
-        """
+        """Wait for a while until whoever is nominated is placed. Whether nobody is nominated for the node any more. Raises Interrupted."""
         until = deadline.at_most(self._hold_s)
         while self._hold_s and self._kept and until.wait(_LOOK_S):
             self._see_to_them(until)
@@ -53,23 +50,31 @@ class Nominations:
             nominate(self._client, namespace=waits.namespace, name=waits.name, uid=waits.uid, node=move.source, deadline=deadline)
 
     def moved(self, move: Move, *, left: bool, deadline: Deadline) -> None:
-        """A move has come to its end; ``left``: its pod leaves the node. What the API server refuses here costs room, nothing else."""
+        """A move has come to its end; ``left``: its pod leaves the node."""
         if move.makes_room_for is None:
             return
         self._left -= 1
         if left:
             self._kept[move.makes_room_for.uid] = move
-        with contextlib.suppress(Interrupted, KubernetesError):
+        with contextlib.suppress(Interrupted):  # whoever goes on meets it again
             self._see_to_them(deadline)
             until = deadline.at_most(self._hold_s)
             while self._hold_s and self._kept and not self._left and until.wait(_LOOK_S):
                 self._see_to_them(until)
 
     def _see_to_them(self, deadline: Deadline) -> None:
+        """Of each by itself: what the API server refuses of one is asked again at the next look, and costs no other its room."""
         for uid, move in list(self._kept.items()):
-            waits = move.makes_room_for
-            found = None if waits is None else read_waiting(self._client, namespace=waits.namespace, name=waits.name, deadline=deadline)
-            if found is None or found.metadata.uid != uid or found.spec.node_name:
-                del self._kept[uid]
-            elif found.status.nominated_node_name != move.source:
-                self.nominate(move, deadline=deadline)
+            with contextlib.suppress(KubernetesError):
+                if not self._waits(uid, move, deadline):
+                    del self._kept[uid]
+
+    def _waits(self, uid: str, move: Move, deadline: Deadline) -> bool:
+        """Whether the pod is there still and has no node; then its nomination stands."""
+        waits = move.makes_room_for
+        found = None if waits is None else read_waiting(self._client, namespace=waits.namespace, name=waits.name, deadline=deadline)
+        if found is None or found.metadata.uid != uid or found.spec.node_name:
+            return False
+        if found.status.nominated_node_name != move.source:
+            self.nominate(move, deadline=deadline)
+        return True

@@ -77,10 +77,7 @@ class Together:
     def _room_taken(self, move: Move, deadline: Deadline) -> tuple[Result, str] | None:
         if move.makes_room_for is None:
             return None
-        try:
-            free = self._nominations.free(move.source, deadline=deadline)
-        except KubernetesError as error:
-            return Result.FAILED, f"not tried: who waits for {move.source} cannot be read: {error}"
+        free = self._nominations.free(move.source, deadline=deadline)
         return None if free else (Result.CHANGED, f"not tried: another pod has not taken its room on {move.source} yet")
 
     def _tried(self, moves: tuple[Move, ...], deadline: Deadline) -> tuple[Result, str] | None:

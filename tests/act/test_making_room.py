@@ -83,6 +83,15 @@ def test_nothing_is_kept_for_a_pod_that_is_gone(api: ScriptedApi, client: KubeCl
     assert nominated(api) == [("w", "hot")]
 
 
+def test_a_refusal_of_a_moment_costs_nobody_the_room(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
+    """The pod could not be read once, and then its nomination could not be renewed: both are asked again."""
+    serve(api, "a")
+    api.on("PATCH", f"{pod_path('w')}/status", Reply(body={}), status(409), Reply(body={}))
+    api.on("GET", pod_path("w"), status(500), waiting("w"), waiting("w"), waiting("w", node="hot"))
+    assert [each.result for each in done(client, deadline, room("a", of="w"))] == [Result.EVICTED]
+    assert nominated(api) == [("w", "hot")] * 3
+
+
 def test_room_is_made_for_one_after_the_other(api: ScriptedApi, client: KubeClient, deadline: Deadline) -> None:
     """All that leave for one go first; the next is nominated when the first is placed."""
     serve(api, "a", "b", "c")
