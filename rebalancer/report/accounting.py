@@ -19,6 +19,8 @@ class AccountRow(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     guaranteed_hours: float | None
     coverage: float
     """Share of the period in which the tenant's request is recorded; nothing is added for the rest."""
+    measured: float | None
+    """Share of the requested hours whose use is known: what is used and wasted is of these alone. Null where none is known."""
     cost: float | None = None
     """Of what was requested; null without a price."""
 

@@ -23,13 +23,24 @@ DAY_S = 86400.0
 _INSIDE_S = 1.0
 """Ranges are asked for a second earlier, so that a step on their border belongs to one of them, whichever end a server counts in."""
 LONGEST_S = 400 * DAY_S
+MEASURED = "measured_hours"
+"""Requested hours of the pods whose use was known."""
+
+
+def _of(metric: str) -> str:
+    """Of the replica that leads, and across a change of it."""
+    return f"max by (tenant, resource) (rebalancer_tenant_{metric})"
+
+
 QUANTITIES: Mapping[str, str] = {
-    "requested_hours": "rebalancer_tenant_requested",
-    "used_hours": "rebalancer_tenant_used",
-    "wasted_hours": "rebalancer_tenant_wasted",
-    "borrowed_hours": "rebalancer_tenant_borrowed",
-    "guaranteed_hours": "rebalancer_tenant_guaranteed",
+    "requested_hours": _of("requested"),
+    "used_hours": _of("used"),
+    "wasted_hours": _of("wasted"),
+    "borrowed_hours": _of("borrowed"),
+    "guaranteed_hours": _of("guaranteed"),
+    MEASURED: f"{_of('requested')} * {_of('used_coverage_ratio')}",
 }
+"""Expressions in base units, one series a tenant and resource."""
 Key = tuple[str, str]
 """Tenant, resource."""
 
@@ -87,15 +98,15 @@ def _days(since: float, until: float) -> Iterator[tuple[float, float]]:
 def _add(prometheus: Prometheus, sums: _Sums, begin: float, end: float, *, step_s: float, deadline: Deadline) -> None:
     end -= _INSIDE_S
     span = f"{round(end + _INSIDE_S - begin)}s:{round(step_s)}s"
-    for quantity, metric in QUANTITIES.items():
-        text = f"sum_over_time(max by (tenant, resource) ({metric})[{span}])"
-        answer = prometheus.instant(text, at=end, deadline=deadline, name=f"{metric} of {format_time(begin)[:10]}")
+    for quantity, expression in QUANTITIES.items():
+        text = f"sum_over_time(({expression})[{span}])"
+        answer = prometheus.instant(text, at=end, deadline=deadline, name=f"{quantity} of tenants on {format_time(begin)[:10]}")
         found = sums.hours[quantity]
         for labels, value in zip(answer.labels, answer.values[:, -1].tolist(), strict=True):
             key = labels.get("tenant", ""), labels.get("resource", "")
             if math.isfinite(value):
                 found[key] = found.get(key, 0.0) + value * step_s / 3600
-    text = f"count_over_time(max by (tenant, resource) ({QUANTITIES['requested_hours']})[{span}])"
+    text = f"count_over_time(({QUANTITIES['requested_hours']})[{span}])"
     answer = prometheus.instant(text, at=end, deadline=deadline, name="recorded steps")
     for labels, value in zip(answer.labels, answer.values[:, -1].tolist(), strict=True):
         key = labels.get("tenant", ""), labels.get("resource", "")
@@ -119,11 +130,18 @@ def _row(sums: _Sums, key: Key, wanted: float, prices: Prices | None) -> Account
         borrowed_hours=hours["borrowed_hours"],
         guaranteed_hours=hours["guaranteed_hours"],
         coverage=round(min(1.0, sums.steps.get(key, 0.0) / wanted), 6),
+        measured=_share(hours[MEASURED], requested),
         cost=None if price is None or requested is None else round(price * requested, 6),
     )
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return round(min(1.0, part / whole), 6) if part and whole else None
 
 
 def _notes(rows: Sequence[AccountRow]) -> Iterator[str]:
     least = min((row.coverage for row in rows), default=1.0)
     if rows and least < 0.95:
         yield f"of some tenants only {least * 100:.0f} % of the period is recorded; nothing is added for the rest"
+    if any(row.measured is not None and row.measured < 0.95 for row in rows):
+        yield "used and wasted are of pods whose use is known: MEASURED is their part of what was requested"

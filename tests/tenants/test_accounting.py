@@ -62,6 +62,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
             tenant("requested", "vision", "cpu", 10, since=half, leader="r-1"),
             tenant("used", "vision", "cpu", 4),
             tenant("wasted", "vision", "cpu", 6),
+            tenant("used_coverage_ratio", "vision", "cpu", 0.8, until=half - STEP_S),  # and is looked back at for a step
             tenant("borrowed", "vision", "cpu", 2),
             tenant("guaranteed", "vision", "cpu", 8),
             tenant("requested", "vision", "memory", 3 * GIB),
@@ -102,13 +103,25 @@ def test_hours_are_the_value_times_the_time_it_was_recorded(prometheus: Promethe
     assert found.cost is None
 
 
+def test_what_is_used_is_told_to_be_of_a_part_of_what_was_requested(prometheus: Prometheus) -> None:
+    """On the first day the use of four fifths of it was known, on the second of none; of memory it never was."""
+    report = account(prometheus, since=START, until=END, deadline=Deadline.after(60))
+    measured = {(row.tenant, row.resource): row.measured for row in report.rows}
+    assert measured["vision", "cpu"] == pytest.approx(0.4)
+    assert measured["vision", "memory"] is None
+    assert "used and wasted are of pods whose use is known: MEASURED is their part of what was requested" in report.notes
+
+
 def test_what_is_not_recorded_adds_nothing_and_is_told(prometheus: Prometheus) -> None:
     report = account(prometheus, since=START, until=END, deadline=Deadline.after(60))
     found = next(row for row in report.rows if row.tenant == "speech")
     assert found.requested_hours == pytest.approx(120)
     assert found.used_hours is None
     assert found.coverage == 0.5
-    assert report.notes == ("of some tenants only 50 % of the period is recorded; nothing is added for the rest",)
+    assert report.notes == (
+        "of some tenants only 50 % of the period is recorded; nothing is added for the rest",
+        "used and wasted are of pods whose use is known: MEASURED is their part of what was requested",
+    )
 
 
 def test_costs_are_of_what_was_requested(prometheus: Prometheus, prices: Path) -> None:
@@ -173,7 +186,7 @@ def test_the_command_prints_a_block_a_resource(capsys: pytest.CaptureFixture[str
     code, text = run(capsys, prometheus, "--no-color", "--prices", str(prices))
     assert code == 0, text
     lines = [line.split() for line in text.splitlines()]
-    assert ["vision", "480.0", "192.0", "288.0", "96.0", "384.0", "100", "%", "9.60"] in lines
+    assert ["vision", "480.0", "192.0", "288.0", "96.0", "384.0", "100", "%", "40", "%", "9.60"] in lines
     assert "cpu, core-hours" in text
     assert "COST EUR" in text
 

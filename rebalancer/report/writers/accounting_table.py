@@ -38,13 +38,23 @@ def _resource(sheet: Sheet, report: AccountingReport, resource: str) -> None:
     rows = [row for row in report.rows if row.resource == resource]
     priced = any(row.cost is not None for row in rows)
     sheet.title(f"{resource}, {_unit(resource)}-hours")
-    heads = ["REQUESTED", "USED", "WASTED", "BORROWED", "GUARANTEED", "RECORDED", *([f"COST {report.currency}".strip()] if priced else [])]
+    heads = [
+        "REQUESTED",
+        "USED",
+        "WASTED",
+        "BORROWED",
+        "GUARANTEED",
+        "RECORDED",
+        "MEASURED",
+        *([f"COST {report.currency}".strip()] if priced else []),
+    ]
     lines = [
         Row(
             (
                 row.tenant,
                 *(_hours(row, field) for field in _FIELDS),
                 format_percent(row.coverage),
+                "?" if row.measured is None else format_percent(row.measured),
                 *(["?" if row.cost is None else f"{row.cost:,.2f}"] if priced else []),
             )
         )
@@ -67,7 +77,7 @@ def _hours(row: AccountRow, field: str) -> str:
 @writer(AccountingReport, Format.CSV)
 def accounting_csv(report: AccountingReport, page: Page, _: Format) -> str:
     """One row a tenant and resource, in base units."""
-    header = ["since", "until", "tenant", "resource", *_FIELDS, "coverage", "cost", "currency"]
+    header = ["since", "until", "tenant", "resource", *_FIELDS, "coverage", "measured", "cost", "currency"]
     rows: list[list[CsvCell]] = [
         [
             report.since,
@@ -76,6 +86,7 @@ def accounting_csv(report: AccountingReport, page: Page, _: Format) -> str:
             row.resource,
             *(getattr(row, field) for field in _FIELDS),
             row.coverage,
+            row.measured,
             row.cost,
             report.currency,
         ]
