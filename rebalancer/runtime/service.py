@@ -25,8 +25,6 @@ from rebalancer.act.outcome import Result
 from rebalancer.deadline import Deadline
 from rebalancer.errors import Interrupted, KubernetesError, MetricsError, RebalancerError
 from rebalancer.policy.model import Mode
-from rebalancer.policy.reload import Reload
-from rebalancer.policy.timing import judge_timing
 from rebalancer.runtime.clock import Clock
 from rebalancer.runtime.controller import Controller, CycleResult
 from rebalancer.runtime.health import Health
@@ -35,6 +33,7 @@ from rebalancer.runtime.leadership import Leadership, Term
 from rebalancer.runtime.load_watching import LoadWatch
 from rebalancer.runtime.metrics import CycleEnd, Metrics
 from rebalancer.runtime.node_annotations import NodeAnnotations
+from rebalancer.runtime.reloading import reload_orders
 from rebalancer.runtime.session import Session
 
 log = structlog.get_logger(__name__)
@@ -257,37 +256,13 @@ class Service:
         )
 
     def _reload(self) -> None:
-        """Read the policy file again; a broken edit keeps the last good one."""
-        reloaded = self._parts.session.policies.refresh()
-        if reloaded.outcome is not Reload.UNCHANGED:
-            self._parts.metrics.reloaded(reloaded.outcome)
-        if reloaded.news and reloaded.outcome is Reload.FAILED:
-            log.error("policy not reloaded, the last good one stays in force", error=str(reloaded.error))
-        elif reloaded.outcome is Reload.CHANGED:
-            orders = self._parts.session.orders
-            log.info("policy reloaded", policy=orders.policy.metadata.name, mode=orders.mode.value, mode_from=orders.mode_source)
-            for fault in judge_timing(orders.policy.spec).warnings:
-                log.warning("policy", warning=str(fault))
-        elif reloaded.news:
-            log.info("policy file is as it was before the broken edit")
+        reload_orders(self._parts.session, told=self._parts.metrics.reloaded)
         interval = self._parts.session.orders.policy.spec.interval
         if interval != self._interval_s:
             self._interval_s = interval
             if self._scheduler.running:
                 self._scheduler.reschedule_job(JOB, trigger=self._trigger())
-        self._reload_tenants()
         self._follow_hints()
-
-    def _reload_tenants(self) -> None:
-        """The same of the tenants file."""
-        tenants = self._parts.session.tenants
-        reloaded = tenants.refresh()
-        if reloaded.outcome is not Reload.UNCHANGED:
-            self._parts.metrics.reloaded(reloaded.outcome)
-        if reloaded.news and reloaded.outcome is Reload.FAILED:
-            log.error("tenants not reloaded, the last good ones stay in force", error=str(reloaded.error))
-        elif reloaded.outcome is Reload.CHANGED:
-            log.info("tenants reloaded", tenants=sum(1 for _ in tenants.current().spec.leaves()))
 
     def _follow_hints(self) -> None:
         hints, orders = self._parts.hints, self._parts.session.orders
