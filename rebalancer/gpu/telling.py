@@ -16,6 +16,8 @@ _WORDS = {
     Confidence.REPORTED: "by labels of exporters",
     Confidence.INFERRED: "by counting",
 }
+_SHOWN = 5
+UNMEASURED_REMEDY = "see whether the exporter runs on those nodes, and whether Prometheus scrapes it there"
 REMEDIES: Mapping[FaultReason, str] = {
     FaultReason.UNREADABLE_ASK: "mend the annotation or resource of the pod, or name the resource in the policy's gpu section",
     FaultReason.MIXED_ASK: "ask for devices in one way",
@@ -44,6 +46,18 @@ def summary(gpus: Gpus) -> str:
     found = f"{len(devices)} devices on {nodes} nodes ({by_scheme})" if by_scheme else "no devices"
     lost = f"; of {len(gpus.unplaced)} pods the device is not known" if len(gpus.unplaced) else ""
     return f"{found}; {len(pods)} pods are placed on them{f' ({ways})' if ways else ''}{lost}"
+
+
+def unmeasured(gpus: Gpus, nodes: Sequence[str]) -> str:
+    """Which nodes have devices that no fresh sample measures, where exporters measure some; empty where all are, or none is. ``nodes``:
+    names by row."""
+    silent = np.isnan(gpus.use.busy) & np.isnan(gpus.use.memory_bytes)
+    if not silent.any() or silent.all():
+        return ""
+    rows = np.unique(gpus.devices.node[silent]).tolist()
+    shown = ", ".join(nodes[row] for row in rows[:_SHOWN]) + (f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else "")
+    of = len(np.unique(gpus.devices.node))
+    return f"exporters measure {int((~silent).sum())} of {len(silent)} devices; some are not measured on {len(rows)} of {of} nodes: {shown}"
 
 
 def by_reason(faults: Sequence[DeviceFault]) -> Mapping[FaultReason, Sequence[DeviceFault]]:

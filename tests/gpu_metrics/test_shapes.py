@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rebalancer.gpu.telling import unmeasured
 from rebalancer.state.gpu import MIB
 from tests.gpu_metrics.scene import Scene, looked, scraping
 from tests.support.prometheus_server import require_prometheus
@@ -195,3 +196,10 @@ def test_g6_one_absurd_sample_does_not_spoil_its_window(scene: Scene) -> None:
     """The middle of the window stands in for the mean, and the node is known."""
     assert scene.busy("GPU-s0") == pytest.approx(0.42)
     assert scene.node_usage("spiked") == pytest.approx(0.42)
+
+
+def test_nodes_without_an_exporter_are_named(scene: Scene) -> None:
+    """The exporter is on some nodes and not on others."""
+    said = unmeasured(scene.state.gpus, scene.state.nodes.names)
+    assert "silent" in said
+    assert "spiked" not in said
