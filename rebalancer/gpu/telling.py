@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from rebalancer.gpu.meters.devices import unmeasured
 from rebalancer.state.devices import Confidence, DeviceFault, FaultReason, Gpus
 
 _SURE = (Confidence.ALLOCATED, Confidence.DECLARED, Confidence.REPORTED, Confidence.INFERRED)
@@ -48,16 +49,16 @@ def summary(gpus: Gpus) -> str:
     return f"{found}; {len(pods)} pods are placed on them{f' ({ways})' if ways else ''}{lost}"
 
 
-def unmeasured(gpus: Gpus, nodes: Sequence[str]) -> str:
+def unmeasured_words(gpus: Gpus, nodes: Sequence[str]) -> str:
     """Which nodes have devices that no fresh sample measures, where exporters measure some; empty where all are, or none is. ``nodes``:
     names by row."""
-    silent = np.isnan(gpus.use.busy) & np.isnan(gpus.use.memory_bytes)
-    if not silent.any() or silent.all():
+    silent, count = unmeasured(gpus.devices, gpus.use), len(gpus.use)
+    if not silent or len(silent) == count:
         return ""
     rows = np.unique(gpus.devices.node[silent]).tolist()
     shown = ", ".join(nodes[row] for row in rows[:_SHOWN]) + (f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else "")
     of = len(np.unique(gpus.devices.node))
-    return f"exporters measure {int((~silent).sum())} of {len(silent)} devices; some are not measured on {len(rows)} of {of} nodes: {shown}"
+    return f"exporters measure {count - len(silent)} of {count} devices; some are not measured on {len(rows)} of {of} nodes: {shown}"
 
 
 def by_reason(faults: Sequence[DeviceFault]) -> Mapping[FaultReason, Sequence[DeviceFault]]:

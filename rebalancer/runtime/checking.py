@@ -16,7 +16,7 @@ from rebalancer.deadline import Deadline
 from rebalancer.detect.classify import detect
 from rebalancer.detect.findings import NodeClass
 from rebalancer.errors import KubernetesError, KubernetesForbidden, MetricsError, MetricsMissing, RebalancerError
-from rebalancer.gpu.telling import NOTE, REMEDIES, UNMEASURED_REMEDY, by_reason, fault_words, summary, unmeasured
+from rebalancer.gpu.telling import NOTE, REMEDIES, UNMEASURED_REMEDY, by_reason, fault_words, summary, unmeasured_words
 from rebalancer.kube.access import can_i, server_version
 from rebalancer.kube.client import KubeClient
 from rebalancer.plan.hinting import ENABLED, NAMESPACE_LABEL
@@ -333,7 +333,7 @@ def _check_gpus(state: ClusterState, checks: _Checks) -> None:
     said = summary(state.gpus)
     if said:
         checks.ok("gpu", said)
-    silent = unmeasured(state.gpus, state.nodes.names)
+    silent = unmeasured_words(state.gpus, state.nodes.names)
     if silent:
         checks.warn("gpu", silent, UNMEASURED_REMEDY)
     for reason, faults in by_reason(state.gpus.faults).items():

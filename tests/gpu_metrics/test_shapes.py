@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rebalancer.gpu.telling import unmeasured
+from rebalancer.gpu.telling import unmeasured_words
 from rebalancer.state.gpu import MIB
 from tests.gpu_metrics.scene import Scene, looked, scraping
 from tests.support.prometheus_server import require_prometheus
@@ -200,6 +200,6 @@ def test_g6_one_absurd_sample_does_not_spoil_its_window(scene: Scene) -> None:
 
 def test_nodes_without_an_exporter_are_named(scene: Scene) -> None:
     """The exporter is on some nodes and not on others."""
-    said = unmeasured(scene.state.gpus, scene.state.nodes.names)
+    said = unmeasured_words(scene.state.gpus, scene.state.nodes.names)
     assert "silent" in said
     assert "spiked" not in said
