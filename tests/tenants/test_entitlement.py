@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalancer.detect.tenants.entitlement import TenantTree, dominant_shares, entitlements, fair_tasks, water_fill
+from rebalancer.detect.tenants.entitlement import TenantTree, dominant_shares, entitlements, water_fill
 
 INF = math.inf
 
@@ -50,9 +50,18 @@ def shares(made: TenantTree, demand: Sequence[float], capacity: float) -> list[f
 
 
 def test_drf_of_the_paper() -> None:
-    """9 CPUs and 18 GB; A's tasks want <1, 4>, B's <3, 1>: A runs three, B two."""
-    tasks = np.array([[1.0, 4.0], [3.0, 1.0]])
-    assert fair_tasks(tasks, capacity=np.array([9.0, 18.0])).tolist() == [3, 2]
+    """9 CPUs and 18 GB; A's tasks want <1, 4>, B's <3, 1>: one task at a time to the least dominant share, A runs three, B two."""
+    task, capacity = np.array([[1.0, 4.0], [3.0, 1.0]]), np.array([9.0, 18.0])
+    count, left, open_ = np.zeros(2), capacity.copy(), {0, 1}
+    while open_:
+        share = dominant_shares(task * count[:, None], capacity=capacity, weight=np.ones(2))
+        row = min(open_, key=lambda row: (share[row], row))
+        if (task[row] > left).any():
+            open_.remove(row)
+            continue
+        count[row] += 1
+        left = left - task[row]
+    assert count.tolist() == [3, 2]
 
 
 def test_dominant_shares_of_the_paper() -> None:

@@ -52,20 +52,9 @@ _NOW = frozenset({Quantity.XID, Quantity.TEMPERATURE, Quantity.POD_KERNEL_AGE})
 
 
 @dataclass(frozen=True, slots=True)
-class PodReading:
-    """One series that speaks of a pod. ``virtual``: it carries the number of a virtual GPU: a copy of the device's value, or the pod's
-    own."""
-
-    device: DeviceName
-    node: str
-    pod: PodKey
-    value: float
-    virtual: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceReading:
-    """One series of a device: of the device alone where ``pod`` is none."""
+    """One series of a device: of the device alone where ``pod`` is none. ``virtual``: it carries the number of a virtual GPU: a copy of the
+    device's value, or the pod's own."""
 
     device: DeviceName
     node: str

@@ -17,7 +17,6 @@ known, and so is what depends on it. All amounts are float64 in base units; resu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,26 +129,3 @@ def dominant_shares(held: FloatArray, *, capacity: FloatArray, weight: FloatArra
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(capacity == 0, 0.0, held / capacity)
     return np.asarray(share.max(axis=1, initial=0.0) / weight, dtype=np.float64)
-
-
-def fair_tasks(
-    task: FloatArray, *, capacity: FloatArray, weight: FloatArray | None = None, wanted: Sequence[int] | None = None
-) -> IntArray:
-    """(tenants,) how many equal tasks each gets when the one with the least dominant share is served next: DRF's progressive filling.
-
-    ``task`` (tenants, resources): what one task asks for; ``wanted``: how many each has, None for as many as fit. A tenant whose next task
-    does not fit is served no more. Of equal shares the one with the smaller task comes first, then the first row.
-    """
-    weight = np.ones(len(task)) if weight is None else weight
-    count = np.zeros(len(task), dtype=np.int64)
-    left = capacity.astype(np.float64).copy()
-    open_ = [True] * len(task)
-    while any(open_):
-        share = dominant_shares(task * count[:, None], capacity=capacity, weight=weight)
-        row = min((row for row, may in enumerate(open_) if may), key=lambda row: (share[row], float(task[row].sum()), row))
-        if (wanted is not None and count[row] >= wanted[row]) or (task[row] > left + 1e-9).any() or not (task[row] > 0).any():
-            open_[row] = False
-            continue
-        count[row] += 1
-        left -= task[row]
-    return count
