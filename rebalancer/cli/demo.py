@@ -37,10 +37,13 @@ def demo(
 
     import structlog
 
+    from rebalancer.errors import UsageError
     from rebalancer.report.demo import DemoComparison
     from rebalancer.runtime.demo import run_demo
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    if tenants and (gpu or compare):
+        raise UsageError("--tenants shows a cluster of its own", remedy="leave out --gpu and --compare, or leave out --tenants")
     if tenants:
         _demo_of_tenants(seed=seed, cycles=cycles, output=output, no_color=no_color)
         return

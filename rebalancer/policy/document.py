@@ -104,7 +104,7 @@ def read_text(path: Path, *, what: str, error: type[ConfigurationError]) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise error(f"{what} file {path} does not exist", remedy="check the path, or leave it out to use the defaults") from None
+        raise error(f"{what} file {path} does not exist", remedy="check the path") from None
     except IsADirectoryError:
         raise error(f"{what} file {path} is a directory", remedy="name the file in it") from None
     except PermissionError:

@@ -66,6 +66,8 @@ def account(
     Raises MetricsError, and UsageError for a period that is none.
     """
     since, until = since // step_s * step_s, until // step_s * step_s
+    if until < since:
+        raise UsageError("the period ends before it begins", remedy="let --since reach further back than --until")
     if not until - step_s >= since:
         raise UsageError("the period is shorter than one step", remedy=f"ask for at least {format_duration(step_s)}")
     if until - since > LONGEST_S:

@@ -138,7 +138,10 @@ def test_only_what_was_asked_for_is_shown(prometheus: Prometheus) -> None:
     assert {resource for _, resource in rows(prometheus, by=("gpu",))} == {"gpu", "gpu/A100"}
 
 
-@pytest.mark.parametrize(("since", "words"), [(END + STEP_S / 2, "shorter than one step"), (END - 401 * DAY_S, "longer than")])
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [(END + STEP_S / 2, "shorter than one step"), (END + DAY_S, "ends before it begins"), (END - 401 * DAY_S, "longer than")],
+)
 def test_a_period_that_is_none_is_refused(prometheus: Prometheus, since: float, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         account(prometheus, since=since, until=END, deadline=Deadline.after(60))

@@ -30,3 +30,9 @@ def test_the_command_shows_it() -> None:
     assert told["kind"] == "TenantsDemoResult"
     assert told["course"][0]["method"] == "reclaim"
     assert "no tenant fell under its own" in run_command("demo", "--tenants", "--cycles", "1").ended(0).out
+
+
+@pytest.mark.parametrize("other", ["--gpu", "--compare"])
+def test_what_the_demonstration_of_tenants_has_not_is_refused(other: str) -> None:
+    """Not left out without a word."""
+    assert run_command("demo", "--tenants", other).ended(2).error.startswith("Error: --tenants shows a cluster of its own.")
