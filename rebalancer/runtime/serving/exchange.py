@@ -95,7 +95,7 @@ class Exchange(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         path, _, query = self.path.partition("?")
         handler = self.serving.router.handler(self.command, path)
-        body = Body(self.serving.room)
+        body, refusal = Body(self.serving.room), None
         try:
             length = announced(_all_values(self.headers), most_bytes=self.serving.limits.body_bytes)
             if isinstance(handler, Answer):
@@ -112,11 +112,13 @@ class Exchange(BaseHTTPRequestHandler):
             headers = {name.lower(): value for name, value in self.headers.items()}
             self._send(self._answer(handler, Request(self.command, path, content, values, headers)))
         except Refused as refused:
-            self._refuse(text(str(refused), status=refused.status))
+            refusal = text(str(refused), status=refused.status)
         except CutOff:
             self.close_connection = True
         finally:
             body.close()
+        if refusal is not None:  # only now: whoever lingers would keep its part of the room from others
+            self._refuse(refusal)
 
     def _answer(self, handler: Handler, request: Request) -> Answer:
         try:
